@@ -1,0 +1,1 @@
+"""The environments: PettingZoo AEC, Gymnasium Env and Gymnasium VectorEnv."""

@@ -1,0 +1,156 @@
+"""The PettingZoo AEC environment: both seats are agents."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from pettingzoo import AECEnv
+from pettingzoo.utils import wrappers
+
+from counterweight_env.envs.duel import check_reward
+from counterweight_env.envs.single import check_render_mode
+from counterweight_env.game import Game
+from counterweight_env.observation import observation_space
+from counterweight_env.render import view_text
+from counterweight_env.rules import Rules, as_rules
+
+__all__ = ["env", "raw_env"]
+
+AGENTS = ("player_0", "player_1")
+
+
+def env(
+    rules: Rules | str = "classic", reward: str = "outcome", render_mode: str | None = None
+) -> AECEnv[str, dict[str, np.ndarray], int]:
+    """:class:`raw_env` in PettingZoo's usual wrappers.
+
+    An illegal action ends the episode with reward -1 for its player; an action outside the space and
+    a ``step`` before ``reset`` are errors.
+    """
+    wrapped: Any = raw_env(rules=rules, reward=reward, render_mode=render_mode)
+    wrapped = wrappers.TerminateIllegalWrapper(wrapped, illegal_reward=-1)
+    wrapped = wrappers.AssertOutOfBoundsWrapper(wrapped)
+    return wrappers.OrderEnforcingWrapper(wrapped)
+
+
+class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZoo's name
+    """Counterweight with agents ``player_0`` and ``player_1``.
+
+    An observation is ``{"observation": (K,) int8, "action_mask": (A,) int8}`` from the agent's own
+    side; the mask is also in ``infos``. A turn is one to four decisions, so the same agent may act
+    several times running and the environment is not parallelizable.
+
+    Args:
+        rules: A ``Rules`` or its text.
+        reward: ``"outcome"`` or ``"margin"``, given to both agents when the game ends.
+        render_mode: None or ``"ansi"``, which shows what the selected agent may know.
+
+    Raises:
+        ValueError: An argument is bad.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "name": "counterweight_v0",
+        "render_modes": ["ansi"],
+        "is_parallelizable": False,
+        "render_fps": 1,
+    }
+
+    def __init__(
+        self,
+        rules: Rules | str = "classic",
+        reward: str = "outcome",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.rules = as_rules(rules)
+        self.reward = check_reward(reward)
+        self.render_mode = check_render_mode(render_mode, self.metadata)
+        self.possible_agents = list(AGENTS)
+        self.observation_spaces = {
+            agent: gym.spaces.Dict(
+                {
+                    "observation": observation_space(self.rules),
+                    "action_mask": gym.spaces.Box(0, 1, (self.rules.num_actions,), np.int8),
+                }
+            )
+            for agent in AGENTS
+        }
+        self.action_spaces = {
+            agent: gym.spaces.Discrete(self.rules.num_actions) for agent in AGENTS
+        }
+        self._game = Game(self.rules)
+
+    def observation_space(self, agent: str) -> gym.spaces.Space[Any]:
+        """The space of an agent's observations; the same object at each call."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gym.spaces.Space[Any]:
+        """The space of an agent's actions; the same object at each call."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Deals a new game: from ``seed``, or from the environment's own stream if it is None."""
+        self._game.reset(seed)
+        self.agents = list(AGENTS)
+        self.rewards = dict.fromkeys(AGENTS, 0.0)
+        self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
+        self.terminations = dict.fromkeys(AGENTS, False)
+        self.truncations = dict.fromkeys(AGENTS, False)
+        self.agent_selection = AGENTS[self._game.to_move]
+        self._set_infos()
+
+    def step(self, action: int | None) -> None:
+        """Carries out an action of ``agent_selection``.
+
+        Raises:
+            IllegalActionError: The action is illegal; nothing has changed. (In :func:`env` a wrapper
+                ends the episode instead.)
+            ValueError: The agent is done and the action is not None.
+        """
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        game = self._game
+        game.step(action)  # type: ignore[arg-type]
+        self._cumulative_rewards[agent] = 0.0
+        if game.done:
+            payoffs = game.returns if self.reward == "outcome" else game.margin
+            self.rewards = dict(zip(AGENTS, payoffs, strict=True))
+            self.terminations = dict.fromkeys(AGENTS, True)
+            self._accumulate_rewards()
+            self._set_infos()
+            self._deads_step_first()
+        else:
+            self.agent_selection = AGENTS[game.to_move]
+            self._set_infos()
+
+    def _mask(self, agent: str) -> np.ndarray:
+        game = self._game
+        if game.to_move >= 0 and AGENTS[game.to_move] == agent:
+            return game.legal_mask().view(np.int8)
+        return np.zeros(self.rules.num_actions, np.int8)
+
+    def _set_infos(self) -> None:
+        self.infos = {agent: {"action_mask": self._mask(agent)} for agent in self.agents}
+
+    def observe(self, agent: str) -> dict[str, np.ndarray]:
+        """What an agent knows, whether or not it is on turn; the mask is all 0 when it is not."""
+        observation = self._game.observe(AGENTS.index(agent))
+        return {"observation": observation, "action_mask": self._mask(agent)}
+
+    def render(self) -> str | None:
+        """The game as the selected agent sees it, as text."""
+        if self.render_mode is None:
+            gym.logger.warn('render() needs render_mode="ansi" when the environment is made')
+            return None
+        return view_text(self._game.view(AGENTS.index(self.agent_selection)))
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def __str__(self) -> str:
+        return self.metadata["name"]

@@ -1,0 +1,243 @@
+"""Games in which one seat is the learner's and the other an opponent's.
+
+The Gymnasium environments and the training environment all stand on :class:`Duel`, so that one slot
+of a batch plays exactly what a single environment plays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from counterweight_env.game import GameBatch, Seed
+from counterweight_env.kernels import AGENT_STREAM, NOBODY, kernel, next_word, random_below
+from counterweight_env.plugins import Agent, as_agent
+from counterweight_env.rules import Rules
+
+__all__ = ["Duel", "check_reward", "check_seat"]
+
+REWARDS: Final = ("outcome", "margin")
+
+
+def check_seat(seat: int | str) -> int:
+    """The learner's seat as a number: 0, 1, or -1 for ``"random"``.
+
+    Raises:
+        ValueError: ``seat`` is none of the three.
+    """
+    if isinstance(seat, str) and seat == "random":
+        return NOBODY
+    if isinstance(seat, (int, np.integer)) and not isinstance(seat, bool) and seat in (0, 1):
+        return int(seat)
+    raise ValueError(f"seat must be 0, 1 or 'random', got {seat!r}")
+
+
+def check_reward(reward: str) -> str:
+    """Refuses an unknown reward.
+
+    Raises:
+        ValueError: ``reward`` is neither ``"outcome"`` nor ``"margin"``.
+    """
+    if reward not in REWARDS:
+        raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
+    return reward
+
+
+@kernel
+def draw_sides(games, rows, seat, cumulative, seats, opponent_of):
+    """Draws the learner's seat and the opponent of newly dealt games from their agent streams.
+
+    Both words are drawn in any case, so that fixing the seat does not change the opponent.
+    """
+    for i in range(rows.size):
+        row = rows[i]
+        streams = games[row]["rng"]
+        lot = random_below(streams, AGENT_STREAM, 2)
+        seats[row] = lot if seat == NOBODY else seat
+        # 53 bits, as an even number from 0 to 1.
+        share = (next_word(streams, AGENT_STREAM) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+        opponent = 0
+        while opponent < cumulative.size - 1 and share >= cumulative[opponent]:
+            opponent += 1
+        opponent_of[row] = opponent
+
+
+class Duel:
+    """A batch of games with the learner in one seat of each and an opponent in the other.
+
+    Args:
+        num_games: ``B``.
+        rules: A :class:`Rules` or its text.
+        opponents: Agents or their texts. Each game draws one when it is dealt, from its own stream,
+            and keeps it to the end.
+        weights: One non-negative weight an opponent; even if None.
+        seat: The learner's: 0, 1, or ``"random"`` (drawn for each game from its own stream).
+        reward: ``"outcome"``: +1, 0, -1 at the end; ``"margin"``: (opponent's cards - own cards) / deck
+            size at the end.
+        seed: As for :class:`GameBatch`.
+
+    Raises:
+        ValueError: An argument is bad.
+        TypeError: An opponent is no agent.
+    """
+
+    def __init__(
+        self,
+        num_games: int,
+        rules: Rules | str = "classic",
+        opponents: Sequence[Agent | str] = ("random",),
+        weights: Sequence[float] | None = None,
+        seat: int | str = "random",
+        reward: str = "outcome",
+        seed: Seed = None,
+    ) -> None:
+        self.seat = seat
+        self._seat = check_seat(seat)
+        self.reward = check_reward(reward)
+        self.set_opponents(opponents, weights)
+        self.games = GameBatch(num_games, rules, seed)
+        self.rules = self.games.rules
+        self.seats = np.zeros(num_games, np.int8)
+        self.opponent_of = np.zeros(num_games, np.int64)
+        self._start(np.arange(num_games))
+
+    def __len__(self) -> int:
+        return len(self.games)
+
+    def set_opponents(
+        self, opponents: Sequence[Agent | str], weights: Sequence[float] | None = None
+    ) -> None:
+        """Sets who is drawn for the games dealt from now on; a running game keeps its opponent.
+
+        Raises:
+            ValueError: There are no opponents, or the weights do not fit.
+            TypeError: An opponent is no agent.
+        """
+        if isinstance(opponents, str) or len(opponents) == 0:
+            raise ValueError(f"opponents must be a non-empty sequence of agents, got {opponents!r}")
+        shares = np.ones(len(opponents)) if weights is None else np.asarray(weights, np.float64)
+        if shares.shape != (len(opponents),) or not (shares >= 0).all() or not shares.sum() > 0:
+            raise ValueError(
+                f"weights must be {len(opponents)} non-negative numbers, not all 0, got {weights!r}"
+            )
+        current = [as_agent(agent) for agent in opponents]
+        # Agents that running games still need stay behind the current ones.
+        former = getattr(self, "opponents", [])
+        self.opponents: list[Agent] = list(current)
+        for number in np.unique(getattr(self, "opponent_of", np.empty(0, np.int64))):
+            agent = former[number]
+            if not any(agent is other for other in self.opponents):
+                self.opponents.append(agent)
+        if former:
+            places = [
+                next((i for i, other in enumerate(self.opponents) if other is agent), -1)
+                for agent in former
+            ]
+            self.opponent_of = np.array(places, np.int64)[self.opponent_of]
+        self._cumulative = np.cumsum(shares / shares.sum())
+
+    def reset(self, rows: np.ndarray | None = None, seed: Seed = None) -> None:
+        """Deals new games and lets opponents move until the learner is on turn in each.
+
+        On small decks a game can end before the learner has had a decision; it is dealt again.
+
+        Args:
+            rows: Indexes or a bool mask; all if None.
+            seed: As for :meth:`GameBatch.reset`.
+        """
+        self.games.reset(rows, seed)
+        self._start(self.games._rows(rows))
+
+    def _start(self, rows: np.ndarray) -> None:
+        while rows.size:
+            draw_sides(
+                self.games.state, rows, self._seat, self._cumulative, self.seats, self.opponent_of
+            )
+            self._let_opponents_move(rows)
+            rows = rows[self.games.state["to_move"][rows] == NOBODY]
+            if rows.size:
+                self.games.reset(rows)
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Carries out the learner's action in every game, then the opponents' until the learner's turn.
+
+        Args:
+            actions: (B,) ints. Those of finished games are ignored.
+
+        Returns:
+            The learner's reward (B,) float32 and whether the game is over (B,) bool. Nothing is dealt.
+
+        Raises:
+            IllegalActionError: An action is illegal; no game has moved.
+        """
+        self.games.step(actions)
+        self._let_opponents_move(self.games._all_rows)
+        done = self.games.done
+        return self._rewards(done), done
+
+    def _rewards(self, done: np.ndarray) -> np.ndarray:
+        rewards = np.zeros(len(self), np.float32)
+        rows = np.flatnonzero(done)
+        if rows.size:
+            ended = GameBatch.from_state(self.games.state[rows], self.rules)
+            payoffs = ended.returns if self.reward == "outcome" else ended.margins
+            rewards[rows] = payoffs[np.arange(rows.size), self.seats[rows]]
+        return rewards
+
+    def _let_opponents_move(self, rows: np.ndarray) -> None:
+        games = self.games
+        while True:
+            to_move = games.state["to_move"][rows]
+            rows = rows[(to_move != self.seats[rows]) & (to_move != NOBODY)]
+            if rows.size == 0:
+                return
+            owner = self.opponent_of[rows]
+            actions = np.empty(rows.size, np.int64)
+            for number in np.unique(owner) if len(self.opponents) > 1 else (0,):
+                mine = np.flatnonzero(owner == number)
+                actions[mine] = self.opponents[number].act(games.views(rows=rows[mine]))
+            games.step(actions, rows)
+
+    def observe(self, out: np.ndarray | None = None) -> np.ndarray:
+        """(B, K) int8, every game from the learner's side."""
+        return self.games.observe(out, self.seats)
+
+    @property
+    def legal(self) -> np.ndarray:
+        """(B, A) bool, True = legal for the learner; all False for a finished game."""
+        return self.games.legal
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything but the opponents, as arrays: what an exact continuation needs."""
+        return {
+            "games": self.games.state.copy(),
+            "seats": self.seats.copy(),
+            "opponent_of": self.opponent_of.copy(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what :meth:`get_state` gave. The opponents must be the same, in the same order.
+
+        Raises:
+            ValueError: The arrays do not fit this batch.
+        """
+        for name, own in (
+            ("games", self.games.state),
+            ("seats", self.seats),
+            ("opponent_of", self.opponent_of),
+        ):
+            array = state[name]
+            if array.shape != own.shape or array.dtype != own.dtype:
+                raise ValueError(
+                    f"{name} must be {own.dtype} of shape {own.shape}, "
+                    f"got {array.dtype} of shape {array.shape}"
+                )
+        if state["opponent_of"].max() >= len(self.opponents):
+            raise ValueError(f"opponent_of names opponent {state['opponent_of'].max()}, unknown here")
+        self.games.state[:] = state["games"]
+        self.seats[:] = state["seats"]
+        self.opponent_of[:] = state["opponent_of"]
+
+

@@ -1,0 +1,150 @@
+"""The Gymnasium vector environment: many games against an opponent in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from counterweight_env.envs.duel import Duel
+from counterweight_env.envs.single import check_render_mode
+from counterweight_env.observation import observation_space
+from counterweight_env.plugins import Agent
+from counterweight_env.render import view_text
+from counterweight_env.rules import Rules
+
+__all__ = ["CounterweightVectorEnv"]
+
+
+class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
+    """``num_envs`` games in one batch. Slot i of seed s plays what ``CounterweightEnv`` of seed s + i plays.
+
+    Autoreset is SAME_STEP: when a game ends, ``step`` returns the first observation of the next game,
+    and the ended game's last observation and info stand in ``infos["final_obs"]`` and
+    ``infos["final_info"]``. Nothing returned is a view of the environment's own memory.
+
+    Args:
+        num_envs: ``B``, how many games.
+        rules: A ``Rules`` or its text.
+        opponent: An agent or its text.
+        seat: The learner's: 0, 1, or ``"random"``, drawn anew for each game.
+        reward: ``"outcome"`` or ``"margin"``, given on the learner's last transition.
+        render_mode: None or ``"ansi"``.
+
+    Raises:
+        ValueError: An argument is bad.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "render_modes": ["ansi"],
+        "render_fps": 1,
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        rules: Rules | str = "classic",
+        opponent: Agent | str = "random",
+        seat: int | str = "random",
+        reward: str = "outcome",
+        render_mode: str | None = None,
+    ) -> None:
+        self.render_mode = check_render_mode(render_mode, self.metadata)
+        self._duel = Duel(num_envs, rules, [opponent], seat=seat, reward=reward)
+        self._running = False
+        self.num_envs = num_envs
+        self.rules = self._duel.rules
+        self.single_observation_space = observation_space(self.rules)
+        self.single_action_space = gym.spaces.Discrete(self.rules.num_actions)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Deals all games anew.
+
+        Args:
+            seed: An int s seeds slot i with s + i; a sequence has one seed a slot; None goes on with
+                each slot's own stream.
+            options: Ignored.
+
+        Raises:
+            ValueError: The sequence has the wrong length, or a seed is bad.
+        """
+        super().reset(seed=seed if isinstance(seed, int) else None)
+        self._duel.reset(seed=seed)
+        self._running = True
+        return self._duel.observe(), self._infos()
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Carries out one action a slot and the opponents' replies; deals anew where a game ended.
+
+        Args:
+            actions: (B,) ints.
+
+        Returns:
+            Observations (B, K) int8, rewards (B,) float64, terminations (B,) bool, truncations (B,)
+            bool (never True), infos.
+
+        Raises:
+            IllegalActionError: An action is illegal; no game has moved.
+            ResetNeeded: ``reset`` has not been called.
+        """
+        if not self._running:
+            raise ResetNeeded("call reset() before step()")
+        rewards, terminations = self._duel.step(actions)
+        final: dict[str, Any] = {}
+        if terminations.any():
+            final = self._final(terminations)
+            self._duel.reset(terminations)
+        truncations = np.zeros(self.num_envs, np.bool_)
+        infos = self._infos() | final
+        return self._duel.observe(), rewards.astype(np.float64), terminations, truncations, infos
+
+    def _infos(self) -> dict[str, Any]:
+        return {
+            "action_mask": self._duel.legal.view(np.int8),
+            "_action_mask": np.ones(self.num_envs, np.bool_),
+        }
+
+    def _final(self, ended: np.ndarray) -> dict[str, Any]:
+        """The last observations and infos of the games that ended, in Gymnasium's form."""
+        rows = np.flatnonzero(ended)
+        last = self._duel.games.observe(players=self._duel.seats)
+        final_obs = np.full(self.num_envs, None, object)
+        for row in rows:
+            final_obs[row] = last[row].copy()
+        final_info = {
+            "action_mask": np.zeros((self.num_envs, self.rules.num_actions), np.int8),
+            "_action_mask": ended.copy(),
+        }
+        return {
+            "final_obs": final_obs,
+            "_final_obs": ended.copy(),
+            "final_info": final_info,
+            "_final_info": ended.copy(),
+        }
+
+    def action_masks(self) -> np.ndarray:
+        """(B, A) bool, True = legal."""
+        return self._duel.legal
+
+    def render(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """Every game as its learner sees it, as text."""
+        if self.render_mode is None:
+            gym.logger.warn('render() needs render_mode="ansi" when the environment is made')
+            return None
+        games, seats = self._duel.games, self._duel.seats
+        return tuple(view_text(games[i].view(int(seats[i]))) for i in range(self.num_envs))
