@@ -47,9 +47,7 @@ def _register_with_pettingzoo() -> None:
     import pettingzoo
 
     if hasattr(pettingzoo, "register"):  # older releases have no registry
-        pettingzoo.register(
-            "aec", "counterweight_v0", entry_point="counterweight_env.envs.aec:env"
-        )
+        pettingzoo.register("aec", "counterweight_v0", entry_point="counterweight_env.envs.aec:env")
 
 
 _register_with_pettingzoo()
@@ -63,7 +61,7 @@ def env(*args: Any, **kwargs: Any) -> Any:
 
 
 def raw_env(*args: Any, **kwargs: Any) -> Any:
-    """The PettingZoo environment without wrappers, see :class:`counterweight_env.envs.aec.raw_env`."""
+    """The PettingZoo environment without wrappers, see :mod:`counterweight_env.envs.aec`."""
     from counterweight_env.envs import aec
 
     return aec.raw_env(*args, **kwargs)

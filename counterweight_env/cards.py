@@ -145,7 +145,9 @@ def parse_action(text: str, rules: Rules = CLASSIC) -> int:
     try:
         return parse_card(text, rules)
     except ValueError as error:
-        raise ValueError(f"{error} (an action may also be {STOCK_NAME} or {RECLAIM_NAME})") from None
+        raise ValueError(
+            f"{error} (an action may also be {STOCK_NAME} or {RECLAIM_NAME})"
+        ) from None
 
 
 def mask_of(cards: object) -> int:

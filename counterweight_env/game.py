@@ -30,9 +30,9 @@ class IllegalActionError(ValueError):
     """An action that the rules do not allow here. Nothing has changed."""
 
 
-def _check_player(player: int) -> int:
+def _check_player(player: int, name: str = "player") -> int:
     if player not in (0, 1):
-        raise ValueError(f"player must be 0 or 1, got {player!r}")
+        raise ValueError(f"{name} must be 0 or 1, got {player!r}")
     return int(player)
 
 
@@ -55,7 +55,7 @@ def _check_seed(seed: object) -> int:
 
 
 def seeds_for(seed: Seed, rows: np.ndarray) -> np.ndarray:
-    """One 64-bit seed a row: ``seed + row`` from an int, the entries of a sequence, entropy from None.
+    """One 64-bit seed a row: ``seed + row`` from an int, a sequence's entries, or entropy.
 
     Raises:
         ValueError: A seed is negative or no int, or a sequence has the wrong length.
@@ -92,7 +92,7 @@ def _describe_illegal(action: object, game: np.ndarray, rules: Rules) -> str:
         text = f"action {action!r} (actions are ints from 0 to {rules.num_actions - 1})"
     if int(game["phase"]) == kernels.OVER:
         return f"{text} is illegal: the game is over"
-    legal = " ".join(action_name(a, rules) for a in cards_of(game["legal"]))
+    legal = " ".join(action_name(a, rules) for a in cards_of(int(game["legal"])))
     return (
         f"{text} is illegal for player {int(game['to_move'])} "
         f"in phase {Phase(int(game['phase'])).name}; legal: {legal}"
@@ -258,9 +258,11 @@ class GameBatch:
 
     @property
     def margins(self) -> np.ndarray:
-        """(B, 2) float32: (opponent's cards - own cards) / deck size at the end; 0 while running."""
+        """(B, 2) float32: (opponent's cards - own cards) / deck size at the end; 0 before."""
         counts = self.hand_counts
-        lead = np.where(self.done, counts[:, 1] - counts[:, 0], 0) / np.float32(self.rules.deck_size)
+        lead = np.where(self.done, counts[:, 1] - counts[:, 0], 0) / np.float32(
+            self.rules.deck_size
+        )
         return np.stack([lead, -lead], axis=1).astype(np.float32)
 
     def observe(
@@ -282,17 +284,21 @@ class GameBatch:
         shape = (len(self), observation_size(self.rules))
         if out is None:
             out = np.empty(shape, np.int8)
-        elif out.shape != shape or out.dtype != np.int8:
-            raise ValueError(f"out must be int8 of shape {shape}, got {out.dtype} {out.shape}")
+        elif out.shape != shape or out.dtype != np.int8 or not out.flags.c_contiguous:
+            raise ValueError(
+                f"out must be C-contiguous int8 of shape {shape}, got {out.dtype} {out.shape}"
+            )
         if players is not None:
             players = self._check_players(players)
         return encode_batch(self.state, self.rules, players, out)
 
     def _check_players(self, players: np.ndarray | int) -> np.ndarray:
-        array = np.broadcast_to(np.asarray(players), (len(self),))
-        if not np.isin(array, (0, 1)).all():
+        array = np.asarray(players)
+        if array.shape not in ((), (len(self),)):
+            raise ValueError(f"players must have shape ({len(self)},), got {array.shape}")
+        if not ((array == 0) | (array == 1)).all():
             raise ValueError(f"players must be 0 or 1, got {players!r}")
-        return array.astype(np.int8)
+        return np.broadcast_to(array, (len(self),)).astype(np.int8)
 
     def views(
         self, players: np.ndarray | int | None = None, rows: np.ndarray | None = None
@@ -316,12 +322,16 @@ class GameBatch:
                 raise ValueError(f"game {row} is over and has no mover; pass rows= or players=")
         else:
             sides = self._check_players(players)[picked]
-        words = self.random_bits(picked)
-        return ViewBatch.of(self.rules, self.state[picked], sides, words)
+        return self._views(picked, sides)
+
+    def _views(self, rows: np.ndarray, players: np.ndarray) -> ViewBatch:
+        return ViewBatch.of(self.rules, self.state, rows, players, self._random_bits(rows))
 
     def random_bits(self, rows: np.ndarray | None = None) -> np.ndarray:
         """Draws one fresh (n,) uint64 word from the agent stream of each of the given games."""
-        picked = self._rows(rows)
+        return self._random_bits(self._rows(rows))
+
+    def _random_bits(self, picked: np.ndarray) -> np.ndarray:
         words = np.empty(picked.size, np.uint64)
         kernels.draw_words(self.state, picked, AGENT_STREAM, words)
         return words
@@ -359,17 +369,17 @@ class GameBatch:
                 the row, the player, the phase and the action; no game has moved.
             ValueError: ``rows`` is bad.
         """
-        picked = self._rows(rows)
-        array = np.asarray(actions)
+        self._step(self._rows(rows), np.asarray(actions))
+
+    def _step(self, picked: np.ndarray, array: np.ndarray) -> None:
         if array.shape != picked.shape or not np.issubdtype(array.dtype, np.integer):
             self._refuse(picked, array)
         array = array.astype(np.int64, copy=False)
-        bad = kernels.first_illegal(self.state, self._table, picked, array)
+        bad = kernels.step_rows(self.state, self._table, picked, array)
         if bad >= 0:
             row = picked[bad]
             what = _describe_illegal(int(array[bad]), self.state[row], self.rules)
             raise IllegalActionError(f"row {row}: {what}")
-        kernels.apply_rows(self.state, self._table, picked, array)
 
     def _refuse(self, rows: np.ndarray, actions: np.ndarray) -> None:
         """Says what is wrong with actions that are no (n,) array of ints."""
@@ -381,15 +391,27 @@ class GameBatch:
                 raise IllegalActionError(f"row {row}: {what}")
         raise IllegalActionError(f"actions must be an integer array, got dtype {actions.dtype}")
 
-    def reset(
-        self, rows: np.ndarray | Sequence[int] | None = None, seed: Seed = None
-    ) -> None:
+    def random_actions(self, rows: np.ndarray | Sequence[int] | None = None) -> np.ndarray:
+        """Draws one legal action evenly for each of the given games, from its agent stream.
+
+        Args:
+            rows: Indexes or a bool mask of the games; all if None.
+
+        Returns:
+            (n,) int64; 0 for a finished game.
+        """
+        picked = self._rows(rows)
+        actions = np.empty(picked.size, np.int64)
+        kernels.draw_actions(self.state, picked, actions)
+        return actions
+
+    def reset(self, rows: np.ndarray | Sequence[int] | None = None, seed: Seed = None) -> None:
         """Deals new games in the given rows (indexes or a bool mask; all if None).
 
         Args:
             rows: Which games; the others stay as they are.
-            seed: As in the constructor (an int seeds row i with ``seed + i``); None goes on with each
-                game's own stream.
+            seed: As in the constructor (an int seeds row i with ``seed + i``); None goes on with
+                each game's own stream.
 
         Raises:
             ValueError: ``rows`` or ``seed`` is bad; nothing has been dealt.
@@ -407,7 +429,8 @@ class Game:
 
     Args:
         rules: A :class:`Rules` or its text.
-        seed: An int from 0 to 2**64 - 1, or None for entropy. Equal seeds deal equal games anywhere.
+        seed: An int from 0 to 2**64 - 1, or None for entropy. Equal seeds deal equal games
+            anywhere.
         dealer: 0, 1, or None for a lot drawn from the seed (S1). The dealer's opponent moves first.
 
     Raises:
@@ -483,7 +506,7 @@ class Game:
             ValueError: A card is unknown, doubled or lost, or no game reaches these sizes.
         """
         rules = as_rules(rules)
-        to_move = _check_player(to_move)
+        to_move = _check_player(to_move, "to_move")
         state = build_record(rules, hands, table, stock, discards, buried)
         record = state[0]
         check_sizes(rules, record, to_move)
@@ -607,11 +630,9 @@ class Game:
 
     def view(self, player: int) -> View:
         """What one player knows."""
-        player = _check_player(player)
-        batch = ViewBatch.of(
-            self.rules, self._state, np.array([player], np.int8), np.zeros(1, np.uint64)
-        )
-        return batch[0]
+        sides = np.array([_check_player(player)], np.int8)
+        rows = np.zeros(1, np.int64)
+        return ViewBatch.of(self.rules, self._state, rows, sides, np.zeros(1, np.uint64))[0]
 
     def __str__(self) -> str:
         from counterweight_env.render import game_text
@@ -635,7 +656,7 @@ class Game:
             legal = -1
         if legal < 0:
             raise IllegalActionError(_describe_illegal(action, self._record, self.rules))
-        self._legal = legal
+        self._legal = int(legal)
 
     def reset(self, seed: int | None = None) -> None:
         """Deals a new game: from ``seed``, or from the game's own stream if it is None.
@@ -715,8 +736,23 @@ class Game:
 
 
 _FIELDS = frozenset(
-    "rules hands table stock discards buried dealer turn to_move phase chosen refills known "
-    "drawn_since_blocked rng".split()
+    [
+        "rules",
+        "hands",
+        "table",
+        "stock",
+        "discards",
+        "buried",
+        "dealer",
+        "turn",
+        "to_move",
+        "phase",
+        "chosen",
+        "refills",
+        "known",
+        "drawn_since_blocked",
+        "rng",
+    ]
 )
 
 
@@ -737,7 +773,7 @@ def _read_game(text: str) -> tuple[np.ndarray, Rules]:
         record = state[0]
         phase = Phase[data["phase"]]
         to_move = index(data["to_move"])
-        record["dealer"] = _check_player(data["dealer"])
+        record["dealer"] = _check_player(data["dealer"], "dealer")
         record["turn"] = index(data["turn"])
         record["refills"] = index(data["refills"])
         for player in range(2):
@@ -780,7 +816,7 @@ def _check_course(rules: Rules, record: np.ndarray, phase: Phase, to_move: int) 
                 raise ValueError("phase OVER, but a player can move")
         kernels.finish(record)
     elif phase == Phase.REFILL:
-        _check_player(to_move)
+        _check_player(to_move, "to_move")
         counts = [int(mask).bit_count() for mask in record["hand"]]
         full = [rules.hand_size, rules.hand_size]
         full[to_move] -= int(record["refills"])
@@ -792,7 +828,7 @@ def _check_course(rules: Rules, record: np.ndarray, phase: Phase, to_move: int) 
         record["legal"] = 3 << rules.deck_size
         return
     else:
-        _check_player(to_move)
+        _check_player(to_move, "to_move")
         check_sizes(rules, record, to_move)
         if 0 in record["hand"]:
             raise ValueError(f"phase {phase.name}, but a hand is empty")
@@ -808,5 +844,3 @@ def _check_course(rules: Rules, record: np.ndarray, phase: Phase, to_move: int) 
             raise ValueError(f"chosen must be null in phase {phase.name}")
     if int(record["refills"]):
         raise ValueError(f"refills must be 0 in phase {phase.name}")
-
-

@@ -10,10 +10,13 @@ With ``NUMBA_DISABLE_JIT=1`` everything here runs as plain Python, for debugging
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import numba
 import numpy as np
+from numba import config
+
+from counterweight_env.bits import store_bits
 
 __all__ = ["NO_CARD", "STATE"]
 
@@ -61,10 +64,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def kernel(function: _F) -> _F:
-    """Compiles a function, or (without JIT) lets its 64-bit arithmetic wrap as compiled code does."""
-    if numba.config.DISABLE_JIT:
+    """Compiles a function; without JIT, lets its 64-bit arithmetic wrap as compiled code does."""
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return np.errstate(over="ignore")(function)
-    return numba.njit(cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+    return cast(_F, numba.njit(cache=True, nogil=True)(function))
 
 
 ZERO: Final = np.uint64(0)
@@ -470,25 +473,24 @@ def lay_out_games(games, tables, decks, dealer):
 
 
 @kernel
-def first_illegal(games, tables, rows, actions):
-    """The first position in `rows` whose game runs and whose action is illegal, or -1."""
+def step_rows(games, tables, rows, actions):
+    """Moves each of the given games that still runs, if all their actions are legal.
+
+    Returns the first position in `rows` whose action is illegal, and moves no game; or -1.
+    """
     num_actions = tables[0]["deck_size"] + 2
     for i in range(rows.size):
         game = games[rows[i]]
         action = actions[i]
-        if game["phase"] != OVER:
-            if action < 0 or action >= num_actions or not game["legal"] & bit(action):
-                return i
-    return -1
-
-
-@kernel
-def apply_rows(games, tables, rows, actions):
-    """Moves each of the given games that still runs by one legal action."""
+        if game["phase"] == OVER:
+            continue
+        if action < 0 or action >= num_actions or not game["legal"] & bit(action):
+            return i
     for i in range(rows.size):
         game = games[rows[i]]
         if game["phase"] != OVER:
             apply(game, tables[0], actions[i])
+    return -1
 
 
 @kernel
@@ -508,7 +510,12 @@ def step_one(games, tables, action):
 def unpack_legal(games, tables, out):
     """Writes each game's legal actions as a row of 0 and 1."""
     num_actions = tables[0]["deck_size"] + 2
-    for i in range(games.size):
+    flat = out.reshape(out.size)
+    # Rows are narrower than what one store writes; the next row overwrites what is too much.
+    safe = max(games.size - 64 // num_actions - 1, 0)
+    for i in range(safe):
+        store_bits(flat, i * num_actions, games[i]["legal"])
+    for i in range(safe, games.size):
         legal = games[i]["legal"]
         for action in range(num_actions):
             out[i, action] = (legal >> np.uint64(action)) & ONE
@@ -526,6 +533,14 @@ def random_action(game):
     """A legal action, drawn evenly from the game's agent stream."""
     legal = game["legal"]
     return nth_bit(legal, random_below(game["rng"], AGENT_STREAM, count_bits(legal)))
+
+
+@kernel
+def draw_actions(games, rows, out):
+    """Draws a legal action for each of the given games; 0 for a finished one."""
+    for i in range(rows.size):
+        game = games[rows[i]]
+        out[i] = 0 if game["phase"] == OVER else random_action(game)
 
 
 @kernel

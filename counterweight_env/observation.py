@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from counterweight_env.bits import store_bits
 from counterweight_env.cards import rule_table
-from counterweight_env.kernels import NO_CARD, ONE, OVER, REFILL, count_bits, kernel, lowest_bit
+from counterweight_env.kernels import NO_CARD, ONE, REFILL, ZERO, bit, count_bits, kernel
 from counterweight_env.rules import Rules, as_rules
 
 if TYPE_CHECKING:
@@ -60,9 +61,13 @@ FEATURES: Final = (
     Feature("own_discard", _deck, "the player's own temporary discard"),
     Feature("own_discard_top", _deck, "its top card"),
     Feature("own_discard_second", _deck, "the card below its top"),
-    Feature("opponent_discard", _deck, "the opponent's temporary discard; empty if discards are closed"),
+    Feature(
+        "opponent_discard", _deck, "the opponent's temporary discard; empty if discards are closed"
+    ),
     Feature("opponent_discard_top", _deck, "its top card; empty if discards are closed"),
-    Feature("opponent_discard_second", _deck, "the card below its top; empty if discards are closed"),
+    Feature(
+        "opponent_discard_second", _deck, "the card below its top; empty if discards are closed"
+    ),
     Feature("opponent_known", _deck, "cards known to be in the opponent's hand"),
     Feature("stock_count", _stock, "cards in the stock, unary"),
     Feature("opponent_hand_count", _most_in_hand, "cards in the opponent's hand, unary"),
@@ -156,18 +161,32 @@ _OPPONENT_BLOCKED: Final = _INDEX["opponent_blocked"]
 
 
 @kernel
-def spread(mask, row, start):
-    """Writes a 1 for every card of a mask into a row of zeros."""
-    while mask:
-        row[start + lowest_bit(mask)] = 1
-        mask &= mask - ONE
+def put(words, start, mask):
+    """Sets the bits of a mask in a row of words, from bit `start` on."""
+    word = start >> 6
+    shift = np.uint64(start & 63)
+    words[word] |= mask << shift
+    if shift:
+        words[word + 1] |= mask >> (np.uint64(64) - shift)
 
 
 @kernel
-def unary(count, row, start):
-    """Writes `count` ones into a row of zeros."""
-    for i in range(start, start + count):
-        row[i] = 1
+def unary(count):
+    """A mask of `count` ones."""
+    return (ONE << np.uint64(count)) - ONE
+
+
+@kernel
+def only_if(condition, mask):
+    """The mask if the condition holds, else nothing; without a branch to predict."""
+    return mask & (ZERO - np.uint64(condition))
+
+
+@kernel
+def from_top(game, owner, depth):
+    """The mask of the card at a depth, from 1, of a discard; empty if the pile is smaller."""
+    place = np.int64(game["discard_size"][owner]) - depth
+    return only_if(place >= 0, bit(game["discard"][owner, max(place, 0)]))
 
 
 @kernel
@@ -179,70 +198,73 @@ def opponent_hand_size(game, table, player):
 
 
 @kernel
-def encode(game, table, offsets, player, row):
-    """Writes the observation of one player into a row of length K.
+def encode(game, table, offsets, player, words):
+    """Packs the observation of one player into a row of zeroed words, one bit an entry.
 
     Reads nothing that `player` does not know, so that a game and its view encode alike.
     """
-    row[:] = 0
     opponent = 1 - player
-    spread(game["hand"][player], row, offsets[_HAND])
-    row[offsets[_TABLE_LEFT] + game["table"][0]] = 1
-    row[offsets[_TABLE_RIGHT] + game["table"][1]] = 1
-    spread(game["buried"], row, offsets[_BURIED])
-    spread(game["known"][opponent], row, offsets[_OPPONENT_KNOWN])
+    put(words, offsets[_HAND], game["hand"][player])
+    put(words, offsets[_TABLE_LEFT], bit(game["table"][0]))
+    put(words, offsets[_TABLE_RIGHT], bit(game["table"][1]))
+    put(words, offsets[_BURIED], game["buried"])
+    put(words, offsets[_OPPONENT_KNOWN], game["known"][opponent])
 
-    own_size = np.int64(game["discard_size"][player])
-    spread(game["discarded"][player], row, offsets[_OWN_DISCARD])
-    if own_size > 0:
-        row[offsets[_OWN_TOP] + game["discard"][player, own_size - 1]] = 1
-    if own_size > 1:
-        row[offsets[_OWN_SECOND] + game["discard"][player, own_size - 2]] = 1
-    their_size = np.int64(game["discard_size"][opponent])
+    put(words, offsets[_OWN_DISCARD], game["discarded"][player])
+    put(words, offsets[_OWN_TOP], from_top(game, player, 1))
+    put(words, offsets[_OWN_SECOND], from_top(game, player, 2))
     if table["open_discards"]:
-        spread(game["discarded"][opponent], row, offsets[_OPPONENT_DISCARD])
-        if their_size > 0:
-            row[offsets[_OPPONENT_TOP] + game["discard"][opponent, their_size - 1]] = 1
-        if their_size > 1:
-            row[offsets[_OPPONENT_SECOND] + game["discard"][opponent, their_size - 2]] = 1
+        put(words, offsets[_OPPONENT_DISCARD], game["discarded"][opponent])
+        put(words, offsets[_OPPONENT_TOP], from_top(game, opponent, 1))
+        put(words, offsets[_OPPONENT_SECOND], from_top(game, opponent, 2))
 
-    unary(np.int64(game["stock_size"]), row, offsets[_STOCK_COUNT])
-    unary(opponent_hand_size(game, table, player), row, offsets[_OPPONENT_HAND_COUNT])
-    unary(their_size, row, offsets[_OPPONENT_DISCARD_COUNT])
-    if game["to_move"] == player and game["phase"] < OVER:
-        row[offsets[_PHASE] + game["phase"]] = 1
-        if game["chosen"] != NO_CARD:
-            row[offsets[_CHOSEN] + game["chosen"]] = 1
-        if game["phase"] == REFILL and game["refills"] == 1:
-            row[offsets[_SECOND_REFILL]] = 1
-    if game["stock_size"] == 0:
-        row[offsets[_EXHAUSTED]] = 1
-    if game["fresh"][opponent] != NO_CARD:
-        row[offsets[_OPPONENT_BLOCKED]] = 1
+    put(words, offsets[_STOCK_COUNT], unary(game["stock_size"]))
+    put(words, offsets[_OPPONENT_HAND_COUNT], unary(opponent_hand_size(game, table, player)))
+    put(words, offsets[_OPPONENT_DISCARD_COUNT], unary(game["discard_size"][opponent]))
+
+    on_turn = game["to_move"] == player
+    phase = game["phase"]
+    chosen = game["chosen"]
+    put(words, offsets[_PHASE], only_if(on_turn, bit(phase)))
+    put(words, offsets[_CHOSEN], only_if(on_turn and chosen != NO_CARD, bit(chosen & 63)))
+    second = on_turn and phase == REFILL and game["refills"] == 1
+    put(words, offsets[_SECOND_REFILL], only_if(second, ONE))
+    put(words, offsets[_EXHAUSTED], only_if(game["stock_size"] == 0, ONE))
+    put(words, offsets[_OPPONENT_BLOCKED], only_if(game["fresh"][opponent] != NO_CARD, ONE))
+
+
+@kernel
+def unpack_words(words, size, row):
+    """Writes `size` packed bits, at least 64, as bytes of 0 and 1."""
+    for start in range(0, size - 63, 64):
+        store_bits(row, start, words[start >> 6])
+    rest = size & 63
+    if rest:  # the last 64 entries once more, so that nothing is written past the end
+        last = size >> 6
+        shift = np.uint64(rest)
+        window = (words[last - 1] >> shift) | (words[last] << (np.uint64(64) - shift))
+        store_bits(row, size - 64, window)
 
 
 @kernel
 def encode_games(games, tables, offsets, players, out):
-    """Encodes every game for the given player of each row."""
+    """Writes the observation of each row's player into a row of K bytes."""
+    words = np.empty((out.shape[1] >> 6) + 2, np.uint64)
     for i in range(games.size):
-        encode(games[i], tables[0], offsets, np.int64(players[i]), out[i])
-
-
-@kernel
-def encode_movers(games, tables, offsets, out):
-    """Encodes every game for its mover; a finished game for player 0."""
-    for i in range(games.size):
-        player = np.int64(games[i]["to_move"])
-        encode(games[i], tables[0], offsets, max(player, 0), out[i])
+        for word in range(words.size):
+            words[word] = ZERO
+        encode(games[i], tables[0], offsets, np.int64(players[i]), words)
+        unpack_words(words, out.shape[1], out[i])
 
 
 def encode_batch(
     games: np.ndarray, rules: Rules, players: np.ndarray | None, out: np.ndarray
 ) -> np.ndarray:
-    """Encodes a state array into ``out`` (B, K) int8, from each mover's side if no players are given."""
-    table, offsets = rule_table(rules), encoder_offsets(rules)
+    """Encodes a state array into ``out`` (B, K) int8.
+
+    From each mover's side if no players are given; from player 0's for a finished game.
+    """
     if players is None:
-        encode_movers(games, table, offsets, out)
-    else:
-        encode_games(games, table, offsets, players, out)
+        players = np.maximum(games["to_move"], 0)
+    encode_games(games, rule_table(rules), encoder_offsets(rules), players, out)
     return out

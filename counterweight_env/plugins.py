@@ -36,8 +36,8 @@ class Agent(Protocol):
         """Chooses for the mover of every row.
 
         Args:
-            views: What each mover knows. ``views.random_bits`` is the only source of chance an agent
-                may use, so that its play does not depend on batch size or order.
+            views: What each mover knows. ``views.random_bits`` is the only source of chance an
+                agent may use, so that its play does not depend on batch size or order.
 
         Returns:
             (B,) ints, a legal action for each row.

@@ -47,7 +47,7 @@ def build_record(
         for card in cards:
             if card in place_of:
                 raise ValueError(
-                    f"card {card_name(card, rules)} stands twice: in {place_of[card]} and in {place}"
+                    f"card {card_name(card, rules)} stands twice: in {place_of[card]}, in {place}"
                 )
             place_of[card] = place
     rest = [card for card in range(rules.deck_size) if card not in place_of]
@@ -90,9 +90,9 @@ def build_record(
 def reachable_sizes(rules: Rules) -> tuple[frozenset, frozenset]:
     """All counts of cards that can stand at the start of a turn.
 
-    Before exhaustion both hands are full, and a position is ``(stock, discard of the player to move,
-    other discard)``; after it, ``(hand of the player to move, other hand)``. What is buried follows.
-    Counts only: whether the cards at hand permit each move is not asked.
+    Before exhaustion both hands are full, and a position is ``(stock, discard of the player to
+    move, other discard)``; after it, ``(hand of the player to move, other hand)``. What is buried
+    follows. Counts only: whether the cards at hand permit each move is not asked.
 
     Returns:
         The reachable counts before and after exhaustion. Finished games are among the latter, as
@@ -136,10 +136,9 @@ def reachable_sizes(rules: Rules) -> tuple[frozenset, frozenset]:
     todo_ended = list(ended)
     while todo_ended:
         mine, theirs = todo_ended.pop()
-        # A couple and the turn, a pass, a card laid out of play.
-        reached_ended = [(theirs, mine - 2), (theirs, mine)]
-        if rules.blocked == "discard":
-            reached_ended.append((theirs, mine - 1))
+        # A couple; a blocked player passes, or lays one card out of play.
+        blocked = mine - 1 if rules.blocked == "discard" else mine
+        reached_ended = [(theirs, mine - 2), (theirs, blocked)]
         for hands in reached_ended:
             if min(hands) >= 0 and hands not in ended:
                 ended.add(hands)

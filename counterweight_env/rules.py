@@ -17,13 +17,14 @@ class Rules:
     """One rule set at one deck size; immutable, hashable and checked on construction.
 
     Args:
-        variant: ``"classic"`` (C1, C2, T4, E2 classic) or ``"exchange"`` (C1 to C4, T5, E2 exchange).
+        variant: ``"classic"`` (C1, C2, T4, E2 classic) or ``"exchange"`` (C1 to C4, T5, E2
+            exchange).
         ranks: Ranks per suit, from the ace upward, 2 to 13.
         suits: Suits, in the order clubs, diamonds, hearts, spades, 1 to 4.
         hand_size: Cards dealt to each player and refilled to, at least 2.
         open_discards: Whether both players see both temporary discards.
-        blocked: What a blocked player does after exhaustion: ``"pass"`` (F1) or ``"discard"``, which
-            lays one hand card out of play.
+        blocked: What a blocked player does after exhaustion: ``"pass"`` (F1) or ``"discard"``,
+            which lays one hand card out of play.
 
     Raises:
         ValueError: A field is out of range, or the deal would leave no stock card; the message
@@ -55,6 +56,11 @@ class Rules:
                 f"hand_size {self.hand_size} is too large: a deck of {self.deck_size} cards "
                 f"(ranks {self.ranks}, suits {self.suits}) would leave no stock card after the deal"
             )
+        # Rules are the key of every cached table, so their hash is kept.
+        object.__setattr__(self, "_hash", hash(tuple(getattr(self, f.name) for f in fields(self))))
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined]
 
     @property
     def deck_size(self) -> int:
@@ -128,7 +134,7 @@ class Rules:
             name, equals, value = (piece.strip() for piece in part.partition("="))
             if not equals or name not in _PARSERS:
                 raise ValueError(
-                    f"unknown rules field {part.strip()!r} in {text!r}; known: {', '.join(_PARSERS)}"
+                    f"unknown field {part.strip()!r} in {text!r}; known: {', '.join(_PARSERS)}"
                 )
             if name in options:
                 raise ValueError(f"rules field {name!r} stands twice in {text!r}")

@@ -63,7 +63,7 @@ def redact(game, table, player):
     for owner in range(2):
         visible = np.int64(game["discard_size"][owner])
         if owner == opponent and not table["open_discards"]:
-            visible = 0
+            visible = np.int64(0)
         for i in range(visible, game["discard"].shape[1]):
             game["discard"][owner, i] = NO_CARD
     if game["to_move"] != player and game["phase"] != OVER:
@@ -74,18 +74,19 @@ def redact(game, table, player):
 
 
 @kernel
-def redact_games(games, tables, players):
-    """Redacts every record in place, each for its own player."""
-    for i in range(games.size):
-        redact(games[i], tables[0], np.int64(players[i]))
+def gather_views(games, tables, rows, players, records):
+    """Copies the records of some games and redacts each copy for its own player."""
+    for i in range(rows.size):
+        records[i] = games[rows[i]]
+        redact(records[i], tables[0], np.int64(players[i]))
 
 
 @kernel
 def complete(game, table, player, pool):
     """Fills a redacted record in place with hidden cards drawn evenly from all that agree with it.
 
-    The unseen cards are dealt to the places that `player` cannot see. If the opponent was blocked on
-    the table as it lies now, deals in which they were not are thrown away and drawn again, which
+    The unseen cards are dealt to the places that `player` cannot see. If the opponent was blocked
+    on the table as it lies now, deals in which they were not are thrown away and drawn again, which
     leaves the rest evenly drawn. `pool` is scratch space of one entry a card. The record's own
     streams are the source of chance.
     """
@@ -150,7 +151,7 @@ def complete(game, table, player, pool):
 
 @kernel
 def determinize_games(games, tables, players, words, worlds, out):
-    """Writes `worlds` completions of every redacted record, row by row, each with its own streams."""
+    """Writes `worlds` completions of every redacted record, each with its own streams."""
     pool = np.empty(tables[0]["deck_size"], np.uint8)
     stream = np.empty(1, np.uint64)
     for i in range(games.size):
@@ -167,8 +168,9 @@ class ViewBatch:
 
     Attributes:
         rules: The rules of all rows.
-        records: (B,) structured array of dtype ``STATE`` with all hidden things erased: the opponent's
-            hand is what is known of it, the stock is a size, the random streams are zero.
+        records: (B,) structured array of dtype ``STATE`` with all hidden things erased: the
+            opponent's hand is what is known of it, the stock is a size, the random streams are
+            zero.
         players: (B,) int8, whose view each row is.
         random_bits: (B,) uint64, the only source of chance an agent has: one fresh word a decision
             from that game's own stream, which is not the stream that deals.
@@ -184,12 +186,16 @@ class ViewBatch:
 
     @classmethod
     def of(
-        cls, rules: Rules, games: np.ndarray, players: np.ndarray, random_bits: np.ndarray
+        cls,
+        rules: Rules,
+        games: np.ndarray,
+        rows: np.ndarray,
+        players: np.ndarray,
+        random_bits: np.ndarray,
     ) -> ViewBatch:
-        """Views of full records, which are copied."""
-        records = games.copy()
-        players = np.ascontiguousarray(players, np.int8)
-        redact_games(records, rule_table(rules), players)
+        """Views of some rows of a state array, for the given (n,) int8 players."""
+        records = np.empty(rows.size, STATE)
+        gather_views(games, rule_table(rules), rows, players, records)
         return cls(rules, records, players, random_bits)
 
     def __len__(self) -> int:
@@ -200,9 +206,7 @@ class ViewBatch:
 
     def take(self, rows: np.ndarray) -> ViewBatch:
         """The views of some rows (indexes or a bool mask), as a batch of its own."""
-        return ViewBatch(
-            self.rules, self.records[rows], self.players[rows], self.random_bits[rows]
-        )
+        return ViewBatch(self.rules, self.records[rows], self.players[rows], self.random_bits[rows])
 
     @cached_property
     def observation(self) -> np.ndarray:
@@ -220,8 +224,8 @@ class ViewBatch:
     def determinize(self, n: int = 1, random_bits: np.ndarray | None = None) -> GameBatch:
         """Draws full games evenly from those that agree with all each player knows.
 
-        Known are: the cards seen, the cards known to be in the opponent's hand, and that the opponent
-        was blocked where their last discard faced the table as it lies now.
+        Known are: the cards seen, the cards known to be in the opponent's hand, and that the
+        opponent was blocked where their last discard faced the table as it lies now.
 
         Args:
             n: Games a row.
@@ -245,7 +249,7 @@ class ViewBatch:
 
 
 class View:
-    """What one player knows of one game. Cards are indexes; tuples of cards are sorted unless said."""
+    """What one player knows of one game; tuples of cards are sorted unless said."""
 
     def __init__(self, rules: Rules, record: np.ndarray, player: int) -> None:
         self.rules = rules

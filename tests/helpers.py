@@ -21,7 +21,8 @@ SUIT_LETTERS = "CDHS"
 def card(text: str, ranks: int = 13) -> int:
     """Return the index of one card, "TS" is the ten of spades."""
     rank, suit = RANK_LETTERS.index(text[0]), SUIT_LETTERS.index(text[1])
-    assert len(text) == 2 and rank < ranks
+    assert len(text) == 2
+    assert rank < ranks
     return suit * ranks + rank
 
 
@@ -65,7 +66,7 @@ def couples_of(game: Any) -> set[Couple]:
     """Return every couple the engine lets the player to move place, by trying each left card."""
     if game.phase.name != "LEFT":
         return set()
-    couples = set()
+    couples: set[Couple] = set()
     for left in game.legal_actions():
         tried = game.copy()
         tried.step(left)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, permutations
+from typing import Any
 
 Couple = tuple[int, int]
 World = tuple[frozenset[int], int | None, tuple[int, ...], tuple[int, ...] | None]
@@ -134,7 +135,7 @@ class ReferenceGame:
         self.blocked_flag = [False, False]
         self.drawn_since: list[int | None] = [None, None]
         self.turn = self.passes = self.decisions = 0
-        self.events: list[tuple] = []
+        self.events: list[tuple[Any, ...]] = []
         self._couples: set[Couple] = set()
         self._legal: list[int] = []
         self.phase = ""

@@ -4,6 +4,7 @@ A test's name holds the clause it checks (S1..S3, T1..T6, C1..C4, E1..E3, F1..F4
 written as text, `Game.from_position` builds them; a position without stock is exhausted.
 """
 
+
 from __future__ import annotations
 
 import dataclasses
@@ -114,7 +115,9 @@ def test_S2_six_cards_each_two_on_the_table_38_in_stock(variant: str) -> None:
     assert len(set(dealt)) == 14
     assert game.stock_size == 38
     assert (game.discard(0), game.discard(1), tuple(game.buried)) == ((), (), ())
-    assert not game.exhausted and not game.done and game.turn == 0
+    assert not game.exhausted
+    assert not game.done
+    assert game.turn == 0
 
 
 def test_S2_from_deck_deals_in_the_stated_order() -> None:
@@ -174,10 +177,12 @@ def test_S3_turns_alternate() -> None:
 class TestT1:
     def test_T1_a_couple_must_be_placed(self, variant: str) -> None:
         game = position((ONE_COUPLE, BLOCKED_DIAMONDS), stock="8C 9C JC QC", rules=variant)
-        assert game.phase == Phase.LEFT and game.to_move == 0
+        assert game.phase == Phase.LEFT
+        assert game.to_move == 0
         assert game.legal_actions() == cards("TD")  # neither discard nor draw
         game.step(card("TD"))
-        assert game.phase == Phase.RIGHT and game.to_move == 0
+        assert game.phase == Phase.RIGHT
+        assert game.to_move == 0
         assert game.legal_actions() == cards("3C")
         assert game.chosen == card("TD")
         assert card("TD") in game.hand(0)  # it stays in hand until the couple is placed
@@ -288,12 +293,14 @@ class TestT4:
 
     def test_T4_classic_the_first_is_seen_before_the_second_is_chosen(self) -> None:
         game = self.start()
-        assert game.phase == Phase.REFILL and game.legal_actions() == [STOCK, RECLAIM]
+        assert game.phase == Phase.REFILL
+        assert game.legal_actions() == [STOCK, RECLAIM]
         assert not game.view(0).second_refill
         game.step(STOCK)
         assert hand(game, 0) == set(cards("AC 2C 4C 5C 8C"))
         assert game.to_move == 0
-        assert game.phase == Phase.REFILL and game.legal_actions() == [STOCK, RECLAIM]
+        assert game.phase == Phase.REFILL
+        assert game.legal_actions() == [STOCK, RECLAIM]
         assert game.view(0).second_refill
 
     def test_T4_classic_only_the_own_discard(self) -> None:
@@ -461,7 +468,8 @@ class TestE1:
 
     def test_E1_middle_of_an_automatic_refill_classic(self) -> None:
         game = self.last_card(("", "9D"), "classic")
-        assert game.exhausted and game.stock_size == 0
+        assert game.exhausted
+        assert game.stock_size == 0
         assert hand(game, 0) == set(cards("AC 2C 4C 5C 8C"))  # five, not six
         assert hand(game, 1) == set(cards(SIX_WITH_COUPLES + " 9D"))
         assert (game.discard(0), game.discard(1)) == ((), ())
@@ -618,7 +626,8 @@ class TestF2:
         # Player 1 could go on (TH on TD, 3D on 3C), but the game is over at once.
         game = position(("TD 3C", "TH 3D"), rules=variant)
         play(game, "TD 3C")
-        assert game.done and game.phase == Phase.OVER
+        assert game.done
+        assert game.phase == Phase.OVER
         assert (game.hand(0), hand(game, 1)) == ((), set(cards("TH 3D")))
         assert (game.to_move, game.legal_actions()) == (-1, [])
         assert not game.legal_mask().any()
@@ -626,7 +635,9 @@ class TestF2:
     def test_F2_both_blocked(self, variant: str) -> None:
         game = position(("TD 3C QH KH", IDLE), rules=variant)
         play(game, "TD 3C")
-        assert game.done and game.phase == Phase.OVER and game.to_move == -1
+        assert game.done
+        assert game.phase == Phase.OVER
+        assert game.to_move == -1
 
     def test_F2_both_blocked_from_the_start(self, variant: str) -> None:
         game = position(("AC 2C", "AD 2D 4D 5D"), rules=variant)
@@ -685,9 +696,10 @@ class TestF4:
         assert hand(game, 0) == set(cards("TD"))
         assert game.returns == (1, -1)
 
-    def test_F4_the_lone_card_may_lie_between_both(self, variant: str) -> None:
+    @pytest.mark.parametrize("table", ["5S 9S", "9S 5S"])
+    def test_F4_the_lone_card_may_lie_between_both(self, variant: str, table: str) -> None:
         # 7S is above 5S and below 9S; one card makes no couple.
-        game = position(("7S", "AC 2C 4C"), "5S 9S", rules=variant)
+        game = position(("7S", "AC 2C 4C"), table, rules=variant)
         assert game.done
 
     def test_F4_an_odd_count_wins_by_count(self, variant: str) -> None:

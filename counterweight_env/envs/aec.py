@@ -26,8 +26,8 @@ def env(
 ) -> AECEnv[str, dict[str, np.ndarray], int]:
     """:class:`raw_env` in PettingZoo's usual wrappers.
 
-    An illegal action ends the episode with reward -1 for its player; an action outside the space and
-    a ``step`` before ``reset`` are errors.
+    An illegal action ends the episode with reward -1 for its player; an action outside the space
+    and a ``step`` before ``reset`` are errors.
     """
     wrapped: Any = raw_env(rules=rules, reward=reward, render_mode=render_mode)
     wrapped = wrappers.TerminateIllegalWrapper(wrapped, illegal_reward=-1)
@@ -51,7 +51,7 @@ class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZ
         ValueError: An argument is bad.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {
         "name": "counterweight_v0",
         "render_modes": ["ansi"],
         "is_parallelizable": False,
@@ -106,8 +106,8 @@ class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZ
         """Carries out an action of ``agent_selection``.
 
         Raises:
-            IllegalActionError: The action is illegal; nothing has changed. (In :func:`env` a wrapper
-                ends the episode instead.)
+            IllegalActionError: The action is illegal; nothing has changed. (In :func:`env` a
+                wrapper ends the episode instead.)
             ValueError: The agent is done and the action is not None.
         """
         agent = self.agent_selection

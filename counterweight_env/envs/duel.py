@@ -64,6 +64,18 @@ def draw_sides(games, rows, seat, cumulative, seats, opponent_of):
         opponent_of[row] = opponent
 
 
+@kernel
+def rows_on_turn(games, rows, seats, out):
+    """Collects those of the given rows whose opponent is on turn; returns how many."""
+    count = 0
+    for i in range(rows.size):
+        to_move = games[rows[i]]["to_move"]
+        if to_move != NOBODY and to_move != seats[rows[i]]:
+            out[count] = rows[i]
+            count += 1
+    return count
+
+
 class Duel:
     """A batch of games with the learner in one seat of each and an opponent in the other.
 
@@ -74,8 +86,8 @@ class Duel:
             and keeps it to the end.
         weights: One non-negative weight an opponent; even if None.
         seat: The learner's: 0, 1, or ``"random"`` (drawn for each game from its own stream).
-        reward: ``"outcome"``: +1, 0, -1 at the end; ``"margin"``: (opponent's cards - own cards) / deck
-            size at the end.
+        reward: ``"outcome"``: +1, 0, -1 at the end; ``"margin"``: (opponent's cards - own cards)
+            / deck size at the end.
         seed: As for :class:`GameBatch`.
 
     Raises:
@@ -161,13 +173,14 @@ class Duel:
                 self.games.reset(rows)
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Carries out the learner's action in every game, then the opponents' until the learner's turn.
+        """Carries out the learner's action in every game, then the opponents' replies.
 
         Args:
             actions: (B,) ints. Those of finished games are ignored.
 
         Returns:
-            The learner's reward (B,) float32 and whether the game is over (B,) bool. Nothing is dealt.
+            The learner's reward (B,) float32 and whether the game is over (B,) bool. No new game
+            is dealt.
 
         Raises:
             IllegalActionError: An action is illegal; no game has moved.
@@ -180,29 +193,39 @@ class Duel:
     def _rewards(self, done: np.ndarray) -> np.ndarray:
         rewards = np.zeros(len(self), np.float32)
         rows = np.flatnonzero(done)
-        if rows.size:
-            ended = GameBatch.from_state(self.games.state[rows], self.rules)
-            payoffs = ended.returns if self.reward == "outcome" else ended.margins
-            rewards[rows] = payoffs[np.arange(rows.size), self.seats[rows]]
+        ended = GameBatch.from_state(self.games.state[rows], self.rules)
+        payoffs = ended.returns if self.reward == "outcome" else ended.margins
+        rewards[rows] = payoffs[np.arange(rows.size), self.seats[rows]]
         return rewards
 
     def _let_opponents_move(self, rows: np.ndarray) -> None:
         games = self.games
+        waiting = np.empty(rows.size, np.int64)
         while True:
-            to_move = games.state["to_move"][rows]
-            rows = rows[(to_move != self.seats[rows]) & (to_move != NOBODY)]
-            if rows.size == 0:
+            count = rows_on_turn(games.state, rows, self.seats, waiting)
+            if count == 0:
                 return
-            owner = self.opponent_of[rows]
-            actions = np.empty(rows.size, np.int64)
-            for number in np.unique(owner) if len(self.opponents) > 1 else (0,):
-                mine = np.flatnonzero(owner == number)
-                actions[mine] = self.opponents[number].act(games.views(rows=rows[mine]))
-            games.step(actions, rows)
+            rows = waiting[:count].copy()
+            views = games._views(rows, 1 - self.seats[rows])
+            if len(self.opponents) == 1:
+                actions = np.asarray(self.opponents[0].act(views))
+            else:
+                actions = np.empty(count, np.int64)
+                owners = self.opponent_of[rows]
+                for number in np.unique(owners):
+                    mine = np.flatnonzero(owners == number)
+                    actions[mine] = self.opponents[number].act(views.take(mine))
+            games._step(rows, actions)
 
     def observe(self, out: np.ndarray | None = None) -> np.ndarray:
         """(B, K) int8, every game from the learner's side."""
         return self.games.observe(out, self.seats)
+
+    def observe_rows(self, rows: np.ndarray) -> np.ndarray:
+        """(n, K) int8, some games from the learner's side."""
+        return GameBatch.from_state(self.games.state[rows], self.rules).observe(
+            players=self.seats[rows]
+        )
 
     @property
     def legal(self) -> np.ndarray:
@@ -218,7 +241,7 @@ class Duel:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what :meth:`get_state` gave. The opponents must be the same, in the same order.
+        """Takes back what :meth:`get_state` gave; the opponents must be the same, in order.
 
         Raises:
             ValueError: The arrays do not fit this batch.
@@ -235,9 +258,9 @@ class Duel:
                     f"got {array.dtype} of shape {array.shape}"
                 )
         if state["opponent_of"].max() >= len(self.opponents):
-            raise ValueError(f"opponent_of names opponent {state['opponent_of'].max()}, unknown here")
+            raise ValueError(
+                f"opponent_of names opponent {state['opponent_of'].max()}, unknown here"
+            )
         self.games.state[:] = state["games"]
         self.seats[:] = state["seats"]
         self.opponent_of[:] = state["opponent_of"]
-
-

@@ -34,7 +34,8 @@ class CounterweightEnv(gym.Env[np.ndarray, np.int64]):
 
     Observation: (K,) int8 of 0 and 1, laid out as ``observation_layout(rules)`` says. The legal
     actions are in ``info["action_mask"]``, (A,) int8, and in :meth:`action_masks`, (A,) bool; both
-    are all 0 when the game is over. ``action_space.sample(info["action_mask"])`` draws a legal action.
+    are all 0 when the game is over. ``action_space.sample(info["action_mask"])`` draws a legal
+    action.
 
     Args:
         rules: A ``Rules`` or its text.
@@ -47,7 +48,10 @@ class CounterweightEnv(gym.Env[np.ndarray, np.int64]):
         ValueError: An argument is bad.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "render_modes": ["ansi"],
+        "render_fps": 1,
+    }
 
     def __init__(
         self,
@@ -73,7 +77,9 @@ class CounterweightEnv(gym.Env[np.ndarray, np.int64]):
         self._running = True
         return self._duel.observe()[0], self._info()
 
-    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(
+        self, action: np.integer[Any] | int
+    ) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Carries out the learner's action and the opponent's replies.
 
         Raises:
@@ -93,7 +99,7 @@ class CounterweightEnv(gym.Env[np.ndarray, np.int64]):
         """(A,) bool, True = legal, as sb3-contrib's MaskablePPO asks for it."""
         return self._duel.legal[0]
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The game as the learner sees it, as text."""
         if self.render_mode is None:
             gym.logger.warn('render() needs render_mode="ansi" when the environment is made')

@@ -22,9 +22,10 @@ __all__ = ["CounterweightVectorEnv"]
 
 
 class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
-    """``num_envs`` games in one batch. Slot i of seed s plays what ``CounterweightEnv`` of seed s + i plays.
+    """``num_envs`` games in one batch; slot i of seed s plays what ``CounterweightEnv`` s + i does.
 
-    Autoreset is SAME_STEP: when a game ends, ``step`` returns the first observation of the next game,
+    Autoreset is SAME_STEP: when a game ends, ``step`` returns the first observation of the next
+        game,
     and the ended game's last observation and info stand in ``infos["final_obs"]`` and
     ``infos["final_info"]``. Nothing returned is a view of the environment's own memory.
 
@@ -74,8 +75,8 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Deals all games anew.
 
         Args:
-            seed: An int s seeds slot i with s + i; a sequence has one seed a slot; None goes on with
-                each slot's own stream.
+            seed: An int s seeds slot i with s + i; a sequence has one seed a slot; None goes on
+                with each slot's own stream.
             options: Ignored.
 
         Raises:
@@ -122,10 +123,9 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def _final(self, ended: np.ndarray) -> dict[str, Any]:
         """The last observations and infos of the games that ended, in Gymnasium's form."""
         rows = np.flatnonzero(ended)
-        last = self._duel.games.observe(players=self._duel.seats)
         final_obs = np.full(self.num_envs, None, object)
-        for row in rows:
-            final_obs[row] = last[row].copy()
+        for row, last in zip(rows, self._duel.observe_rows(rows), strict=True):
+            final_obs[row] = last.copy()
         final_info = {
             "action_mask": np.zeros((self.num_envs, self.rules.num_actions), np.int8),
             "_action_mask": ended.copy(),
@@ -141,7 +141,7 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """(B, A) bool, True = legal."""
         return self._duel.legal
 
-    def render(self) -> tuple[str, ...] | None:  # type: ignore[override]
+    def render(self) -> tuple[str, ...] | None:
         """Every game as its learner sees it, as text."""
         if self.render_mode is None:
             gym.logger.warn('render() needs render_mode="ansi" when the environment is made')
