@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["CLASSIC", "EXCHANGE", "Rules", "as_rules"]
@@ -171,6 +172,12 @@ CLASSIC: Final = Rules("classic")
 EXCHANGE: Final = Rules("exchange")
 
 
+@lru_cache(maxsize=256)
+def _interned(rules: Rules) -> Rules:
+    """One object for all equal rules, so that looking up what is cached for them is quick."""
+    return rules
+
+
 def as_rules(rules: Rules | str) -> Rules:
     """Takes rules as an object or as text.
 
@@ -179,7 +186,7 @@ def as_rules(rules: Rules | str) -> Rules:
         ValueError: The text does not parse.
     """
     if isinstance(rules, Rules):
-        return rules
+        return _interned(rules)
     if isinstance(rules, str):
-        return Rules.parse(rules)
+        return _interned(Rules.parse(rules))
     raise TypeError(f"rules must be a Rules or a str, got {rules!r}")

@@ -7,32 +7,19 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 from pettingzoo import AECEnv
-from pettingzoo.utils import wrappers
+from pettingzoo.utils.env_logger import EnvLogger
 
 from counterweight_env.envs.duel import check_reward
 from counterweight_env.envs.single import check_render_mode
-from counterweight_env.game import Game
+from counterweight_env.game import Game, IllegalActionError
+from counterweight_env.kernels import NOBODY
 from counterweight_env.observation import observation_space
 from counterweight_env.render import view_text
 from counterweight_env.rules import Rules, as_rules
 
-__all__ = ["env", "raw_env"]
+__all__ = ["CheckedEnv", "env", "raw_env"]
 
 AGENTS = ("player_0", "player_1")
-
-
-def env(
-    rules: Rules | str = "classic", reward: str = "outcome", render_mode: str | None = None
-) -> AECEnv[str, dict[str, np.ndarray], int]:
-    """:class:`raw_env` in PettingZoo's usual wrappers.
-
-    An illegal action ends the episode with reward -1 for its player; an action outside the space
-    and a ``step`` before ``reset`` are errors.
-    """
-    wrapped: Any = raw_env(rules=rules, reward=reward, render_mode=render_mode)
-    wrapped = wrappers.TerminateIllegalWrapper(wrapped, illegal_reward=-1)
-    wrapped = wrappers.AssertOutOfBoundsWrapper(wrapped)
-    return wrappers.OrderEnforcingWrapper(wrapped)
 
 
 class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZoo's name
@@ -82,6 +69,7 @@ class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZ
             agent: gym.spaces.Discrete(self.rules.num_actions) for agent in AGENTS
         }
         self._game = Game(self.rules)
+        self._has_reset = False
 
     def observation_space(self, agent: str) -> gym.spaces.Space[Any]:
         """The space of an agent's observations; the same object at each call."""
@@ -100,14 +88,13 @@ class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZ
         self.terminations = dict.fromkeys(AGENTS, False)
         self.truncations = dict.fromkeys(AGENTS, False)
         self.agent_selection = AGENTS[self._game.to_move]
-        self._set_infos()
+        self._set_masks(self._game.to_move)
 
     def step(self, action: int | None) -> None:
         """Carries out an action of ``agent_selection``.
 
         Raises:
-            IllegalActionError: The action is illegal; nothing has changed. (In :func:`env` a
-                wrapper ends the episode instead.)
+            IllegalActionError: The action is illegal; nothing has changed.
             ValueError: The agent is done and the action is not None.
         """
         agent = self.agent_selection
@@ -122,25 +109,24 @@ class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZ
             self.rewards = dict(zip(AGENTS, payoffs, strict=True))
             self.terminations = dict.fromkeys(AGENTS, True)
             self._accumulate_rewards()
-            self._set_infos()
+            self._set_masks(game.to_move)
             self._deads_step_first()
         else:
             self.agent_selection = AGENTS[game.to_move]
-            self._set_infos()
+            self._set_masks(game.to_move)
 
-    def _mask(self, agent: str) -> np.ndarray:
-        game = self._game
-        if game.to_move >= 0 and AGENTS[game.to_move] == agent:
-            return game.legal_mask().view(np.int8)
-        return np.zeros(self.rules.num_actions, np.int8)
-
-    def _set_infos(self) -> None:
-        self.infos = {agent: {"action_mask": self._mask(agent)} for agent in self.agents}
+    def _set_masks(self, to_move: int) -> None:
+        legal = self._game.legal_mask().view(np.int8)
+        nothing = np.zeros_like(legal)
+        self._masks = {
+            agent: legal if player == to_move else nothing for player, agent in enumerate(AGENTS)
+        }
+        self.infos = {agent: {"action_mask": self._masks[agent].copy()} for agent in self.agents}
 
     def observe(self, agent: str) -> dict[str, np.ndarray]:
         """What an agent knows, whether or not it is on turn; the mask is all 0 when it is not."""
         observation = self._game.observe(AGENTS.index(agent))
-        return {"observation": observation, "action_mask": self._mask(agent)}
+        return {"observation": observation, "action_mask": self._masks[agent].copy()}
 
     def render(self) -> str | None:
         """The game as the selected agent sees it, as text."""
@@ -154,3 +140,69 @@ class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZ
 
     def __str__(self) -> str:
         return self.metadata["name"]
+
+
+class CheckedEnv(raw_env):
+    """:class:`raw_env` with what PettingZoo's usual wrappers add, without their cost.
+
+    An illegal action ends the episode with reward -1 for its player and 0 for the other. An action
+    outside the space, and a call before ``reset``, are errors.
+    """
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Deals a new game: from ``seed``, or from the environment's own stream if it is None."""
+        self._has_reset = True
+        super().reset(seed, options)
+
+    def step(self, action: int | None) -> None:
+        """Carries out an action of ``agent_selection``, or ends the episode if it is illegal.
+
+        Raises:
+            AssertionError: The action is not in the action space, or ``reset`` was not called.
+            ValueError: The agent is done and the action is not None.
+        """
+        if not self._has_reset:
+            EnvLogger.error_step_before_reset()
+        if not self.agents:
+            EnvLogger.warn_step_after_terminated_truncated()
+            return
+        try:
+            super().step(action)
+        except IllegalActionError:
+            agent = self.agent_selection
+            space = self.action_spaces[agent]
+            assert space.contains(action), f"action {action!r} is not in the action space {space}"
+            self._end_on_illegal_action(agent)
+
+    def _end_on_illegal_action(self, agent: str) -> None:
+        EnvLogger.warn_on_illegal_move()
+        self.rewards = dict.fromkeys(AGENTS, 0.0)
+        self.rewards[agent] = -1.0
+        self.terminations = dict.fromkeys(AGENTS, True)
+        self._cumulative_rewards[agent] = 0.0
+        self._accumulate_rewards()
+        self._set_masks(NOBODY)
+        self._deads_step_first()
+
+    def observe(self, agent: str) -> dict[str, np.ndarray]:
+        """What an agent knows, whether or not it is on turn; the mask is all 0 when it is not.
+
+        Raises:
+            AssertionError: ``reset`` was not called.
+        """
+        if not self._has_reset:
+            EnvLogger.error_observe_before_reset()
+        return super().observe(agent)
+
+    def render(self) -> str | None:
+        """The game as the selected agent sees it, as text.
+
+        Raises:
+            AssertionError: ``reset`` was not called.
+        """
+        if not self._has_reset:
+            EnvLogger.error_render_before_reset()
+        return super().render()
+
+
+env = CheckedEnv

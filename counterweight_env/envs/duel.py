@@ -7,12 +7,22 @@ of a batch plays exactly what a single environment plays.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from counterweight_env.game import GameBatch, Seed
-from counterweight_env.kernels import AGENT_STREAM, NOBODY, kernel, next_word, random_below
+from counterweight_env.kernels import (
+    AGENT_STREAM,
+    NOBODY,
+    OVER,
+    STATE,
+    deal,
+    kernel,
+    next_word,
+    random_below,
+)
+from counterweight_env.observation import encode_batch, observation_size
 from counterweight_env.plugins import Agent, as_agent
 from counterweight_env.rules import Rules
 
@@ -46,34 +56,75 @@ def check_reward(reward: str) -> str:
 
 
 @kernel
-def draw_sides(games, rows, seat, cumulative, seats, opponent_of):
-    """Draws the learner's seat and the opponent of newly dealt games from their agent streams.
+def draw_sides(game, seat, cumulative, seats, opponent_of, row):
+    """Draws the learner's seat and the opponent of a newly dealt game from its agent stream.
 
     Both words are drawn in any case, so that fixing the seat does not change the opponent.
     """
-    for i in range(rows.size):
-        row = rows[i]
-        streams = games[row]["rng"]
-        lot = random_below(streams, AGENT_STREAM, 2)
-        seats[row] = lot if seat == NOBODY else seat
-        # 53 bits, as an even number from 0 to 1.
-        share = (next_word(streams, AGENT_STREAM) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-        opponent = 0
-        while opponent < cumulative.size - 1 and share >= cumulative[opponent]:
-            opponent += 1
-        opponent_of[row] = opponent
+    lot = random_below(game["rng"], AGENT_STREAM, 2)
+    seats[row] = lot if seat == NOBODY else seat
+    # 53 bits, as an even number from 0 to 1.
+    share = (next_word(game["rng"], AGENT_STREAM) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    opponent = 0
+    while opponent < cumulative.size - 1 and share >= cumulative[opponent]:
+        opponent += 1
+    opponent_of[row] = opponent
 
 
 @kernel
-def rows_on_turn(games, rows, seats, out):
-    """Collects those of the given rows whose opponent is on turn; returns how many."""
+def start_games(games, rows, seat, cumulative, seats, opponent_of):
+    """Draws the sides of newly dealt games."""
+    for i in range(rows.size):
+        draw_sides(games[rows[i]], seat, cumulative, seats, opponent_of, rows[i])
+
+
+@kernel
+def find_waiting(games, tables, rows, seat, cumulative, seats, opponent_of, done, last, waiting):
+    """Collects those of the given rows whose opponent is on turn; returns how many.
+
+    With `last` not empty, finished games are dealt anew. The first time that happens in a row, it
+    is marked in `done` and its last record, seat and opponent are kept in `last`.
+    """
+    deck = np.empty(tables[0]["deck_size"], np.uint8)
     count = 0
     for i in range(rows.size):
-        to_move = games[rows[i]]["to_move"]
-        if to_move != NOBODY and to_move != seats[rows[i]]:
-            out[count] = rows[i]
+        row = rows[i]
+        game = games[row]
+        if game["phase"] == OVER:
+            if last.size == 0:
+                continue
+            if not done[row]:
+                done[row] = True
+                last[row]["game"] = game
+                last[row]["seat"] = seats[row]
+                last[row]["opponent"] = opponent_of[row]
+            deal(game, tables[0], deck, NOBODY)
+            draw_sides(game, seat, cumulative, seats, opponent_of, row)
+        if game["to_move"] != seats[row]:
+            waiting[count] = row
             count += 1
     return count
+
+
+#: A finished game as autoreset keeps it.
+LAST: Final = np.dtype([("game", STATE), ("opponent", np.int64), ("seat", np.int8)], align=True)
+NOTHING_KEPT: Final = np.empty(0, LAST)
+
+
+class Ended(NamedTuple):
+    """The games that ended in a step and have been dealt anew.
+
+    Attributes:
+        rows: (n,) int64, ascending.
+        observation: (n, K) int8, their last positions from the learner's side.
+        opponent: (n,) int64, who the opponent was, as an index of ``Duel.opponents``.
+        turns: (n,) uint16, the turns they took.
+    """
+
+    rows: np.ndarray
+    observation: np.ndarray
+    opponent: np.ndarray
+    turns: np.ndarray
 
 
 class Duel:
@@ -113,6 +164,7 @@ class Duel:
         self.rules = self.games.rules
         self.seats = np.zeros(num_games, np.int8)
         self.opponent_of = np.zeros(num_games, np.int64)
+        self._last = np.empty(num_games, LAST)
         self._start(np.arange(num_games))
 
     def __len__(self) -> int:
@@ -163,14 +215,12 @@ class Duel:
         self._start(self.games._rows(rows))
 
     def _start(self, rows: np.ndarray) -> None:
-        while rows.size:
-            draw_sides(
-                self.games.state, rows, self._seat, self._cumulative, self.seats, self.opponent_of
-            )
-            self._let_opponents_move(rows)
-            rows = rows[self.games.state["to_move"][rows] == NOBODY]
-            if rows.size:
-                self.games.reset(rows)
+        """Begins newly dealt games."""
+        start_games(
+            self.games.state, rows, self._seat, self._cumulative, self.seats, self.opponent_of
+        )
+        # Nothing has been played yet, so nothing is kept of games that end here.
+        self._let_opponents_move(rows, np.ones(len(self), np.bool_), self._last)
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Carries out the learner's action in every game, then the opponents' replies.
@@ -186,46 +236,72 @@ class Duel:
             IllegalActionError: An action is illegal; no game has moved.
         """
         self.games.step(actions)
-        self._let_opponents_move(self.games._all_rows)
+        self._let_opponents_move(self.games._all_rows, self.games.done, NOTHING_KEPT)
         done = self.games.done
-        return self._rewards(done), done
-
-    def _rewards(self, done: np.ndarray) -> np.ndarray:
-        rewards = np.zeros(len(self), np.float32)
         rows = np.flatnonzero(done)
-        ended = GameBatch.from_state(self.games.state[rows], self.rules)
-        payoffs = ended.returns if self.reward == "outcome" else ended.margins
-        rewards[rows] = payoffs[np.arange(rows.size), self.seats[rows]]
+        return self._rewards(rows, self.games.state[rows], self.seats[rows]), done
+
+    def step_autoreset(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, Ended]:
+        """Like :meth:`step`, and deals anew where a game has ended.
+
+        Args:
+            actions: (B,) ints.
+
+        Returns:
+            The learner's reward (B,) float32, whether a game has ended (B,) bool, and what the
+            ended games were like.
+
+        Raises:
+            IllegalActionError: An action is illegal; no game has moved.
+        """
+        done = np.zeros(len(self), np.bool_)
+        self.games.step(actions)
+        self._let_opponents_move(self.games._all_rows, done, self._last)
+        rows = np.flatnonzero(done)
+        last = self._last[rows]
+        ended = Ended(
+            rows,
+            GameBatch.from_state(last["game"], self.rules).observe(players=last["seat"]),
+            last["opponent"].copy(),
+            last["game"]["turn"].copy(),
+        )
+        return self._rewards(rows, last["game"], last["seat"]), done, ended
+
+    def _rewards(self, rows: np.ndarray, ended: np.ndarray, seats: np.ndarray) -> np.ndarray:
+        """The rewards of all rows, given those that ended, their records and learner's seats."""
+        games = GameBatch.from_state(ended, self.rules)
+        payoffs = games.returns if self.reward == "outcome" else games.margins
+        rewards = np.zeros(len(self), np.float32)
+        rewards[rows] = payoffs[np.arange(rows.size), seats]
         return rewards
 
-    def _let_opponents_move(self, rows: np.ndarray) -> None:
+    def _let_opponents_move(self, rows: np.ndarray, done: np.ndarray, last: np.ndarray) -> None:
+        """Goes on in the given rows until the learner is on turn, dealing anew as `last` says."""
         games = self.games
+        sides = (self._seat, self._cumulative, self.seats, self.opponent_of)
         waiting = np.empty(rows.size, np.int64)
         while True:
-            count = rows_on_turn(games.state, rows, self.seats, waiting)
+            count = find_waiting(games.state, games._table, rows, *sides, done, last, waiting)
             if count == 0:
                 return
             rows = waiting[:count].copy()
-            views = games._views(rows, 1 - self.seats[rows])
-            if len(self.opponents) == 1:
-                actions = np.asarray(self.opponents[0].act(views))
-            else:
-                actions = np.empty(count, np.int64)
-                owners = self.opponent_of[rows]
-                for number in np.unique(owners):
-                    mine = np.flatnonzero(owners == number)
-                    actions[mine] = self.opponents[number].act(views.take(mine))
-            games._step(rows, actions)
+            games._step(rows, self._ask_opponents(rows))
 
-    def observe(self, out: np.ndarray | None = None) -> np.ndarray:
+    def _ask_opponents(self, rows: np.ndarray) -> np.ndarray:
+        views = self.games._views(rows, 1 - self.seats[rows])
+        if len(self.opponents) == 1:
+            return np.asarray(self.opponents[0].act(views))
+        actions = np.empty(rows.size, np.int64)
+        owners = self.opponent_of[rows]
+        for number in np.unique(owners):
+            mine = np.flatnonzero(owners == number)
+            actions[mine] = self.opponents[number].act(views.take(mine))
+        return actions
+
+    def observe(self) -> np.ndarray:
         """(B, K) int8, every game from the learner's side."""
-        return self.games.observe(out, self.seats)
-
-    def observe_rows(self, rows: np.ndarray) -> np.ndarray:
-        """(n, K) int8, some games from the learner's side."""
-        return GameBatch.from_state(self.games.state[rows], self.rules).observe(
-            players=self.seats[rows]
-        )
+        out = np.empty((len(self), observation_size(self.rules)), np.int8)
+        return encode_batch(self.games.state, self.rules, self.seats, out)
 
     @property
     def legal(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from counterweight_env.envs.duel import Duel
+from counterweight_env.envs.duel import Duel, Ended
 from counterweight_env.envs.single import check_render_mode
 from counterweight_env.observation import observation_space
 from counterweight_env.plugins import Agent
@@ -105,13 +105,11 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """
         if not self._running:
             raise ResetNeeded("call reset() before step()")
-        rewards, terminations = self._duel.step(actions)
-        final: dict[str, Any] = {}
-        if terminations.any():
-            final = self._final(terminations)
-            self._duel.reset(terminations)
+        rewards, terminations, ended = self._duel.step_autoreset(actions)
+        infos = self._infos()
+        if ended.rows.size:
+            infos |= self._final(terminations, ended)
         truncations = np.zeros(self.num_envs, np.bool_)
-        infos = self._infos() | final
         return self._duel.observe(), rewards.astype(np.float64), terminations, truncations, infos
 
     def _infos(self) -> dict[str, Any]:
@@ -120,21 +118,20 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             "_action_mask": np.ones(self.num_envs, np.bool_),
         }
 
-    def _final(self, ended: np.ndarray) -> dict[str, Any]:
+    def _final(self, terminations: np.ndarray, ended: Ended) -> dict[str, Any]:
         """The last observations and infos of the games that ended, in Gymnasium's form."""
-        rows = np.flatnonzero(ended)
         final_obs = np.full(self.num_envs, None, object)
-        for row, last in zip(rows, self._duel.observe_rows(rows), strict=True):
-            final_obs[row] = last.copy()
+        for row, observation in zip(ended.rows, ended.observation, strict=True):
+            final_obs[row] = observation
         final_info = {
             "action_mask": np.zeros((self.num_envs, self.rules.num_actions), np.int8),
-            "_action_mask": ended.copy(),
+            "_action_mask": terminations.copy(),
         }
         return {
             "final_obs": final_obs,
-            "_final_obs": ended.copy(),
+            "_final_obs": terminations.copy(),
             "final_info": final_info,
-            "_final_info": ended.copy(),
+            "_final_info": terminations.copy(),
         }
 
     def action_masks(self) -> np.ndarray:
