@@ -19,6 +19,7 @@ from counterweight_env.observation import encode_batch, observation_size
 from counterweight_env.phase import Phase
 from counterweight_env.position import Card, build_record, check_sizes
 from counterweight_env.rules import Rules, as_rules
+from counterweight_env.threads import check_threads, share_out
 from counterweight_env.view import View, ViewBatch
 
 __all__ = ["Game", "GameBatch", "IllegalActionError"]
@@ -108,9 +109,10 @@ class GameBatch:
         seed: An int (game i is seeded with ``seed + i``), one int a game, or None for entropy. A
             game's future depends on its own seed alone, not on the batch around it.
         dealer: 0, 1, or None for a lot drawn from the seed (S1).
+        threads: How many threads to share large batches out to; results do not depend on it.
 
     Raises:
-        ValueError: ``num_games`` is not a positive int, or rules, seed or dealer are bad.
+        ValueError: ``num_games`` is not a positive int, or another argument is bad.
     """
 
     def __init__(
@@ -119,12 +121,14 @@ class GameBatch:
         rules: Rules | str = "classic",
         seed: Seed = None,
         dealer: int | None = None,
+        threads: int = 1,
     ) -> None:
         if isinstance(num_games, bool) or not isinstance(num_games, (int, np.integer)):
             raise ValueError(f"num_games must be an int, got {num_games!r}")
         if num_games < 1:
             raise ValueError(f"num_games must be at least 1, got {num_games}")
         self._set(np.zeros(int(num_games), STATE), as_rules(rules), _check_dealer(dealer))
+        self.threads = check_threads(threads)
         rows = np.arange(num_games)
         kernels.seed_games(self.state, seeds_for(seed, rows))
         kernels.deal_games(self.state, self._table, rows, self._dealer)
@@ -132,6 +136,7 @@ class GameBatch:
     def _set(self, state: np.ndarray, rules: Rules, dealer: int = NOBODY) -> None:
         self.state = state
         self.rules = rules
+        self.threads = 1
         self._dealer = dealer
         self._table = rule_table(rules)
         self._all_rows = np.arange(len(state))
@@ -203,6 +208,7 @@ class GameBatch:
         """An independent batch that goes on exactly as this one would."""
         twin = GameBatch.from_state(self.state.copy(), self.rules)
         twin._dealer = self._dealer
+        twin.threads = self.threads
         return twin
 
     # --- What there is to see -------------------------------------------------------------------
@@ -290,7 +296,7 @@ class GameBatch:
             )
         if players is not None:
             players = self._check_players(players)
-        return encode_batch(self.state, self.rules, players, out)
+        return encode_batch(self.state, self.rules, players, out, self.threads)
 
     def _check_players(self, players: np.ndarray | int) -> np.ndarray:
         array = np.asarray(players)
@@ -375,11 +381,16 @@ class GameBatch:
         if array.shape != picked.shape or not np.issubdtype(array.dtype, np.integer):
             self._refuse(picked, array)
         array = array.astype(np.int64, copy=False)
-        bad = kernels.step_rows(self.state, self._table, picked, array)
+        bad = kernels.first_illegal(self.state, self._table, picked, array)
         if bad >= 0:
             row = picked[bad]
             what = _describe_illegal(int(array[bad]), self.state[row], self.rules)
             raise IllegalActionError(f"row {row}: {what}")
+
+        def move(part: slice) -> None:
+            kernels.apply_rows(self.state, self._table, picked[part], array[part])
+
+        share_out(self.threads, picked.size, move)
 
     def _refuse(self, rows: np.ndarray, actions: np.ndarray) -> None:
         """Says what is wrong with actions that are no (n,) array of ints."""

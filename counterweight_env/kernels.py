@@ -67,7 +67,10 @@ def kernel(function: _F) -> _F:
     """Compiles a function; without JIT, lets its 64-bit arithmetic wrap as compiled code does."""
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return np.errstate(over="ignore")(function)
-    return cast(_F, numba.njit(cache=True, nogil=True)(function))
+    try:
+        return cast(_F, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # no folder to keep compiled code in can be written
+        return cast(_F, numba.njit(nogil=True)(function))
 
 
 ZERO: Final = np.uint64(0)
@@ -473,11 +476,8 @@ def lay_out_games(games, tables, decks, dealer):
 
 
 @kernel
-def step_rows(games, tables, rows, actions):
-    """Moves each of the given games that still runs, if all their actions are legal.
-
-    Returns the first position in `rows` whose action is illegal, and moves no game; or -1.
-    """
+def first_illegal(games, tables, rows, actions):
+    """The first position in `rows` whose game runs and whose action is illegal, or -1."""
     num_actions = tables[0]["deck_size"] + 2
     for i in range(rows.size):
         game = games[rows[i]]
@@ -486,11 +486,16 @@ def step_rows(games, tables, rows, actions):
             continue
         if action < 0 or action >= num_actions or not game["legal"] & bit(action):
             return i
+    return -1
+
+
+@kernel
+def apply_rows(games, tables, rows, actions):
+    """Moves each of the given games that still runs by one legal action."""
     for i in range(rows.size):
         game = games[rows[i]]
         if game["phase"] != OVER:
             apply(game, tables[0], actions[i])
-    return -1
 
 
 @kernel

@@ -17,6 +17,7 @@ from counterweight_env.bits import store_bits
 from counterweight_env.cards import rule_table
 from counterweight_env.kernels import NO_CARD, ONE, REFILL, ZERO, bit, count_bits, kernel
 from counterweight_env.rules import Rules, as_rules
+from counterweight_env.threads import share_out
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Box
@@ -258,13 +259,21 @@ def encode_games(games, tables, offsets, players, out):
 
 
 def encode_batch(
-    games: np.ndarray, rules: Rules, players: np.ndarray | None, out: np.ndarray
+    games: np.ndarray,
+    rules: Rules,
+    players: np.ndarray | None,
+    out: np.ndarray,
+    threads: int = 1,
 ) -> np.ndarray:
     """Encodes a state array into ``out`` (B, K) int8.
 
     From each mover's side if no players are given; from player 0's for a finished game.
     """
-    if players is None:
-        players = np.maximum(games["to_move"], 0)
-    encode_games(games, rule_table(rules), encoder_offsets(rules), players, out)
+    sides = np.maximum(games["to_move"], 0) if players is None else players
+    table, offsets = rule_table(rules), encoder_offsets(rules)
+
+    def write(part: slice) -> None:
+        encode_games(games[part], table, offsets, sides[part], out[part])
+
+    share_out(threads, len(games), write)
     return out

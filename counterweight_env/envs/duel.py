@@ -140,6 +140,7 @@ class Duel:
         reward: ``"outcome"``: +1, 0, -1 at the end; ``"margin"``: (opponent's cards - own cards)
             / deck size at the end.
         seed: As for :class:`GameBatch`.
+        threads: As for :class:`GameBatch`.
 
     Raises:
         ValueError: An argument is bad.
@@ -155,12 +156,13 @@ class Duel:
         seat: int | str = "random",
         reward: str = "outcome",
         seed: Seed = None,
+        threads: int = 1,
     ) -> None:
         self.seat = seat
         self._seat = check_seat(seat)
         self.reward = check_reward(reward)
         self.set_opponents(opponents, weights)
-        self.games = GameBatch(num_games, rules, seed)
+        self.games = GameBatch(num_games, rules, seed, threads=threads)
         self.rules = self.games.rules
         self.seats = np.zeros(num_games, np.int8)
         self.opponent_of = np.zeros(num_games, np.int64)
@@ -301,7 +303,7 @@ class Duel:
     def observe(self) -> np.ndarray:
         """(B, K) int8, every game from the learner's side."""
         out = np.empty((len(self), observation_size(self.rules)), np.int8)
-        return encode_batch(self.games.state, self.rules, self.seats, out)
+        return encode_batch(self.games.state, self.rules, self.seats, out, self.games.threads)
 
     @property
     def legal(self) -> np.ndarray:

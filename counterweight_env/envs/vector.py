@@ -36,6 +36,7 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         seat: The learner's: 0, 1, or ``"random"``, drawn anew for each game.
         reward: ``"outcome"`` or ``"margin"``, given on the learner's last transition.
         render_mode: None or ``"ansi"``.
+        threads: How many threads to share the games out to; results do not depend on it.
 
     Raises:
         ValueError: An argument is bad.
@@ -55,9 +56,10 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         seat: int | str = "random",
         reward: str = "outcome",
         render_mode: str | None = None,
+        threads: int = 1,
     ) -> None:
         self.render_mode = check_render_mode(render_mode, self.metadata)
-        self._duel = Duel(num_envs, rules, [opponent], seat=seat, reward=reward)
+        self._duel = Duel(num_envs, rules, [opponent], seat=seat, reward=reward, threads=threads)
         self._running = False
         self.num_envs = num_envs
         self.rules = self._duel.rules

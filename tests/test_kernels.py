@@ -1,0 +1,176 @@
+"""The small parts that everything stands on: bits, chance, compiled code and threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import counterweight_env as cw
+from counterweight_env import kernels
+from counterweight_env.bits import store_bits
+from counterweight_env.kernels import kernel
+from counterweight_env.threads import share_out
+
+WORDS = [0, 1, 2**63, 2**64 - 1, 0x8000_0000_0000_0001, 0x0123_4567_89AB_CDEF, 2**52 - 1]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_bits_are_counted_and_found(word: int) -> None:
+    mask = np.uint64(word)
+    ones = [i for i in range(64) if word >> i & 1]
+    assert kernels.count_bits(mask) == len(ones)
+    if ones:
+        assert kernels.lowest_bit(mask) == ones[0]
+    assert [kernels.nth_bit(mask, n) for n in range(len(ones))] == ones
+
+
+@kernel
+def _store(row, start, word):
+    store_bits(row, start, word)
+
+
+@pytest.mark.parametrize("start", [0, 1, 7, 36])
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_becomes_64_bytes_and_no_more(word: int, start: int) -> None:
+    row = np.full(100, 7, np.int8)
+    _store(row, start, np.uint64(word))
+    assert row[start : start + 64].tolist() == [word >> i & 1 for i in range(64)]
+    assert (np.delete(row, range(start, start + 64)) == 7).all()
+
+
+def test_splitmix64_gives_its_published_numbers() -> None:
+    # The first outputs for seed 1234567, as in the reference implementation's own test.
+    streams = np.array([1234567, 0], np.uint64)
+    drawn = [int(kernels.next_word(streams, 0)) for _ in range(3)]
+    assert drawn == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    assert streams[1] == 0
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 38, 52])
+def test_numbers_below_a_bound_are_even(n: int) -> None:
+    streams = np.array([20240607, 0], np.uint64)
+    counts = np.bincount([kernels.random_below(streams, 0, n) for _ in range(4000)], minlength=n)
+    assert len(counts) == n
+    assert n == 1 or chisquare(counts).pvalue > 1e-4
+
+
+def test_shuffles_of_four_cards_are_even() -> None:
+    streams = np.array([5, 0], np.uint64)
+    seen: dict[tuple[int, ...], int] = {}
+    for _ in range(4800):
+        cards = np.arange(4, dtype=np.uint8)
+        kernels.shuffle(cards, streams, 0)
+        order = tuple(cards.tolist())
+        seen[order] = seen.get(order, 0) + 1
+    assert len(seen) == 24
+    assert chisquare(list(seen.values())).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("rules", ["classic", "exchange", "exchange(ranks=7,suits=1,hand_size=2)"])
+def test_masks_are_unpacked_to_the_last_row(rules: str) -> None:
+    for size in (1, 2, 3, 10, 11, 12, 40):
+        games = cw.GameBatch(size, rules, seed=size)
+        expected = [[int(word) >> a & 1 for a in range(games.rules.num_actions)]
+                    for word in games.state["legal"]]  # fmt: skip
+        assert games.legal.astype(int).tolist() == expected
+
+
+def test_random_actions_are_legal_and_even() -> None:
+    blocked = ["AC", "3C", "5D", "7D", "9H", "JH"]
+    other = ["2C", "4C", "6D", "8D", "TH", "QH"]
+    named = {cw.parse_card(card) for card in [*blocked, *other, "KS", "QS"]}
+    stock = [card for card in range(52) if card not in named]
+    game = cw.Game.from_position([blocked, other], ["KS", "QS"], stock, buried=())
+    assert len(game.legal_actions()) == 6
+    games = cw.GameBatch.from_state(np.repeat(game._state, 3000), game.rules)
+    kernels.seed_games(games.state, np.arange(3000, dtype=np.uint64))
+    actions = games.random_actions()
+    counts = np.bincount(actions, minlength=54)
+    assert np.flatnonzero(counts).tolist() == game.legal_actions()
+    assert chisquare(counts[counts > 0]).pvalue > 1e-4
+    picked = games.copy().random_actions(rows=[5, 7])
+    assert picked.shape == (2,)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_results_do_not_depend_on_the_thread_count(threads: int) -> None:
+    alone = cw.GameBatch(4096, "classic", seed=1)
+    shared = cw.GameBatch(4096, "classic", seed=1, threads=threads)
+    for _ in range(120):
+        actions = alone.random_actions()
+        assert (shared.random_actions() == actions).all()
+        alone.step(actions)
+        shared.step(actions)
+        for games in (alone, shared):
+            games.reset(games.done)
+    assert (alone.state == shared.state).all()
+    assert (alone.observe() == shared.observe()).all()
+    assert shared.copy().threads == threads
+
+
+def test_one_illegal_action_moves_no_game_of_any_thread() -> None:
+    games = cw.GameBatch(2048, "classic", seed=1, threads=2)
+    before = games.state.copy()
+    actions = games.copy().random_actions()
+    actions[2047] = games.rules.reclaim_action
+    with pytest.raises(cw.IllegalActionError, match="row 2047"):
+        games.step(actions)
+    assert (games.state == before).all()
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, None, "2"])
+def test_a_bad_thread_count_is_refused_by_name(threads: object) -> None:
+    with pytest.raises(ValueError, match="threads must be a positive int"):
+        cw.GameBatch(2, "classic", threads=threads)  # type: ignore[arg-type]
+
+
+def test_rows_are_shared_out_once_each_and_errors_come_through() -> None:
+    seen = np.zeros(5000, int)
+
+    def note(part: slice) -> None:
+        seen[part] += 1
+
+    share_out(3, 5000, note)
+    assert (seen == 1).all()
+
+    def fail(part: slice) -> None:
+        if part.stop == 5000:
+            raise RuntimeError("the last part")
+
+    with pytest.raises(RuntimeError, match="the last part"):
+        share_out(3, 5000, fail)
+
+
+def test_a_forked_child_can_use_threads() -> None:
+    code = """
+import os, counterweight_env as cw
+games = cw.GameBatch(2048, seed=0, threads=2)
+games.step(games.random_actions())
+child = os.fork()
+if child == 0:
+    games.step(games.random_actions())
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    if not hasattr(os, "fork"):
+        return  # nothing to hold on this system
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_kernels_work_where_no_cache_folder_can_be_written() -> None:
+    code = """
+import tempfile
+def refuse(*args, **kwargs):
+    raise OSError("read-only")
+tempfile.TemporaryFile = refuse  # how Numba finds out whether it can write
+from counterweight_env import kernels
+import numpy as np
+assert kernels.count_bits(np.uint64(7)) == 3
+assert type(kernels.count_bits._cache).__name__ == "NullCache"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
