@@ -1,0 +1,18 @@
+"""Players of Counterweight, and matches between them."""
+
+from agents.agent import Agent, ViewBatch, as_agent, make_agent
+from agents.arena import MatchResult, play_match
+from agents.baselines import Cautious, Greedy, Keeper, Random
+
+__all__ = [
+    "Agent",
+    "Cautious",
+    "Greedy",
+    "Keeper",
+    "MatchResult",
+    "Random",
+    "ViewBatch",
+    "as_agent",
+    "make_agent",
+    "play_match",
+]

@@ -1,0 +1,10 @@
+"""What a player is, for modules that write or use one.
+
+The definitions stand in ``counterweight_env``, so that environments can take opponents without
+importing this package.
+"""
+
+from counterweight_env.plugins import Agent, as_agent, make_agent
+from counterweight_env.view import ViewBatch
+
+__all__ = ["Agent", "ViewBatch", "as_agent", "make_agent"]
