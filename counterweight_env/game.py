@@ -143,7 +143,13 @@ class GameBatch:
 
     @classmethod
     def from_state(cls, state: np.ndarray, rules: Rules | str) -> GameBatch:
-        """Takes over a state array (B,) of dtype ``STATE`` without copying it."""
+        """Takes over a state array (B,) of dtype ``STATE`` without copying it.
+
+        Raises:
+            ValueError: The array is of another dtype or shape.
+        """
+        if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
+            raise ValueError("state must be an array of dtype kernels.STATE and shape (B,)")
         batch = cls.__new__(cls)
         batch._set(state, as_rules(rules))
         return batch
@@ -210,6 +216,8 @@ class GameBatch:
         twin._dealer = self._dealer
         twin.threads = self.threads
         return twin
+
+    __copy__ = copy
 
     # --- What there is to see -------------------------------------------------------------------
 
@@ -290,9 +298,15 @@ class GameBatch:
         shape = (len(self), observation_size(self.rules))
         if out is None:
             out = np.empty(shape, np.int8)
-        elif out.shape != shape or out.dtype != np.int8 or not out.flags.c_contiguous:
+        elif (
+            not isinstance(out, np.ndarray)
+            or out.shape != shape
+            or out.dtype != np.int8
+            or not (out.flags.c_contiguous and out.flags.writeable)
+        ):
             raise ValueError(
-                f"out must be C-contiguous int8 of shape {shape}, got {out.dtype} {out.shape}"
+                f"out must be a writeable C-contiguous int8 array of shape {shape}, got "
+                + (f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else repr(out))
             )
         if players is not None:
             players = self._check_players(players)
@@ -357,6 +371,8 @@ class GameBatch:
             raise ValueError(f"rows must be indexes or a bool mask, got {rows!r}")
         if array.min() < 0 or array.max() >= len(self):
             raise ValueError(f"rows must be from 0 to {len(self) - 1}, got {rows!r}")
+        if np.unique(array).size != array.size:
+            raise ValueError(f"rows must be distinct, got {rows!r}")
         return array.astype(np.int64, copy=False)
 
     # --- What there is to do --------------------------------------------------------------------
@@ -375,11 +391,15 @@ class GameBatch:
                 the row, the player, the phase and the action; no game has moved.
             ValueError: ``rows`` is bad.
         """
-        self._step(self._rows(rows), np.asarray(actions))
+        picked = self._rows(rows)
+        array = np.asarray(actions)
+        if array.dtype.kind != "i":  # also ints too large for int64
+            self._check_actions(picked, actions, array.shape)
+        self._step(picked, array)
 
     def _step(self, picked: np.ndarray, array: np.ndarray) -> None:
-        if array.shape != picked.shape or not np.issubdtype(array.dtype, np.integer):
-            self._refuse(picked, array)
+        if array.shape != picked.shape or array.dtype.kind not in "iu":
+            self._check_actions(picked, array, array.shape)
         array = array.astype(np.int64, copy=False)
         bad = kernels.first_illegal(self.state, self._table, picked, array)
         if bad >= 0:
@@ -392,15 +412,16 @@ class GameBatch:
 
         share_out(self.threads, picked.size, move)
 
-    def _refuse(self, rows: np.ndarray, actions: np.ndarray) -> None:
-        """Says what is wrong with actions that are no (n,) array of ints."""
-        if actions.shape != rows.shape:
-            raise IllegalActionError(f"actions must have shape {rows.shape}, got {actions.shape}")
-        for row, action in zip(rows, actions.tolist(), strict=True):
-            if isinstance(action, bool) or not isinstance(action, int):
-                what = _describe_illegal(action, self.state[row], self.rules)
+    def _check_actions(self, rows: np.ndarray, actions: Any, shape: tuple[int, ...]) -> None:
+        """Refuses actions that are no (n,) ints, and names the first that is none."""
+        if shape != rows.shape:
+            raise IllegalActionError(f"actions must have shape {rows.shape}, got {shape}")
+        for row, action in zip(rows, actions, strict=True):
+            number = action.item() if isinstance(action, np.generic) else action
+            is_int = isinstance(number, int) and not isinstance(number, bool)
+            if not is_int or not 0 <= number < self.rules.num_actions:
+                what = _describe_illegal(number, self.state[row], self.rules)
                 raise IllegalActionError(f"row {row}: {what}")
-        raise IllegalActionError(f"actions must be an integer array, got dtype {actions.dtype}")
 
     def random_actions(self, rows: np.ndarray | Sequence[int] | None = None) -> np.ndarray:
         """Draws one legal action evenly for each of the given games, from its agent stream.
@@ -662,7 +683,8 @@ class Game:
             IllegalActionError: The action is illegal, no int, or the game is over; nothing changed.
         """
         try:
-            legal = kernels.step_one(self._state, self._table, index(action))
+            number = -1 if action is True or action is False else index(action)
+            legal = kernels.step_one(self._state, self._table, number)
         except (TypeError, OverflowError):
             legal = -1
         if legal < 0:
@@ -724,6 +746,7 @@ class Game:
                 "discards": [names(self.discard(player)) for player in (0, 1)],
                 "buried": names(self.buried),
                 "dealer": self.dealer,
+                "fixed_dealer": None if self._dealer == NOBODY else self._dealer,
                 "turn": self.turn,
                 "to_move": self.to_move,
                 "phase": self.phase.name,
@@ -755,6 +778,7 @@ _FIELDS = frozenset(
         "discards",
         "buried",
         "dealer",
+        "fixed_dealer",
         "turn",
         "to_move",
         "phase",
@@ -767,17 +791,23 @@ _FIELDS = frozenset(
 )
 
 
-def _read_game(text: str) -> tuple[np.ndarray, Rules]:
-    """The state array (1,) and the rules of a game's JSON."""
+def _read_game(text: str) -> tuple[np.ndarray, Rules, int]:
+    """The state array (1,), the rules and the fixed dealer of a game's JSON."""
     try:
         data = json.loads(text)
-    except (TypeError, json.JSONDecodeError) as error:
+    except (TypeError, RecursionError, json.JSONDecodeError) as error:
         raise ValueError(f"not the JSON of a game: {error}") from None
     if not isinstance(data, dict) or set(data) != _FIELDS:
         wrong = sorted(_FIELDS ^ set(data)) if isinstance(data, dict) else type(data).__name__
         raise ValueError(f"not the JSON of a game: fields missing or unknown: {wrong}")
+    for name in ("known", "drawn_since_blocked", "rng"):
+        if not isinstance(data[name], list) or len(data[name]) != 2:
+            raise ValueError(f"{name} must have 2 entries, got {data[name]!r}")
+    if data["buried"] is None:
+        raise ValueError("buried must be a list of cards, got None")
     try:
-        rules = Rules.parse(data["rules"])
+        fixed_dealer = _check_dealer(data["fixed_dealer"])
+        rules = as_rules(data["rules"])
         state = build_record(
             rules, data["hands"], data["table"], data["stock"], data["discards"], data["buried"]
         )
@@ -799,7 +829,7 @@ def _read_game(text: str) -> tuple[np.ndarray, Rules]:
     except (KeyError, IndexError, TypeError, OverflowError, AttributeError) as error:
         raise ValueError(f"not the JSON of a game: {error!r}") from None
     _check_course(rules, record, phase, to_move)
-    return state, rules
+    return state, rules, fixed_dealer
 
 
 def _check_course(rules: Rules, record: np.ndarray, phase: Phase, to_move: int) -> None:
@@ -817,6 +847,8 @@ def _check_course(rules: Rules, record: np.ndarray, phase: Phase, to_move: int) 
             then = hand & ~(1 << fresh) | 1 << int(record["discard"][player, pile - 1])
             if kernels.left_cards(table, np.uint64(then), *record["table"]):
                 raise ValueError(f"drawn_since_blocked: player {player} was not blocked")
+    if phase != Phase.RIGHT and int(record["chosen"]) != NO_CARD:
+        raise ValueError(f"chosen must be null in phase {phase.name}")
     if phase == Phase.OVER:
         check_sizes(rules, record, 0 if to_move == NOBODY else 1)
         if to_move != NOBODY:
@@ -851,7 +883,5 @@ def _check_course(rules: Rules, record: np.ndarray, phase: Phase, to_move: int) 
             kernels.apply(record, table, chosen)
         if int(record["phase"]) != phase or int(record["to_move"]) != to_move:
             raise ValueError(f"phase {phase.name} of player {to_move} does not fit the cards")
-        if phase != Phase.RIGHT and chosen != NO_CARD:
-            raise ValueError(f"chosen must be null in phase {phase.name}")
     if int(record["refills"]):
         raise ValueError(f"refills must be 0 in phase {phase.name}")

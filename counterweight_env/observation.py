@@ -162,13 +162,20 @@ _OPPONENT_BLOCKED: Final = _INDEX["opponent_blocked"]
 
 
 @kernel
-def put(words, start, mask):
-    """Sets the bits of a mask in a row of words, from bit `start` on."""
-    word = start >> 6
-    shift = np.uint64(start & 63)
-    words[word] |= mask << shift
-    if shift:
-        words[word + 1] |= mask >> (np.uint64(64) - shift)
+def place(row, start, mask, tail):
+    """Writes the bits of a mask as 64 bytes of a row, from entry `start` on.
+
+    Features are placed in their order in the row, so the next one overwrites what is too much of
+    this one. What reaches into the last 64 entries is gathered in `tail`, which is returned, since
+    nothing may be written past the end.
+    """
+    last = row.size - 64
+    if start > last:
+        return tail | (mask << np.uint64(start - last))
+    store_bits(row, start, mask)
+    if last - start < 64:
+        tail |= mask >> np.uint64(last - start)
+    return tail
 
 
 @kernel
@@ -199,63 +206,53 @@ def opponent_hand_size(game, table, player):
 
 
 @kernel
-def encode(game, table, offsets, player, words):
-    """Packs the observation of one player into a row of zeroed words, one bit an entry.
+def encode(game, table, offsets, player, row):
+    """Writes the observation of one player into a row of K bytes, K at least 64.
 
     Reads nothing that `player` does not know, so that a game and its view encode alike.
     """
     opponent = 1 - player
-    put(words, offsets[_HAND], game["hand"][player])
-    put(words, offsets[_TABLE_LEFT], bit(game["table"][0]))
-    put(words, offsets[_TABLE_RIGHT], bit(game["table"][1]))
-    put(words, offsets[_BURIED], game["buried"])
-    put(words, offsets[_OPPONENT_KNOWN], game["known"][opponent])
-
-    put(words, offsets[_OWN_DISCARD], game["discarded"][player])
-    put(words, offsets[_OWN_TOP], from_top(game, player, 1))
-    put(words, offsets[_OWN_SECOND], from_top(game, player, 2))
-    if table["open_discards"]:
-        put(words, offsets[_OPPONENT_DISCARD], game["discarded"][opponent])
-        put(words, offsets[_OPPONENT_TOP], from_top(game, opponent, 1))
-        put(words, offsets[_OPPONENT_SECOND], from_top(game, opponent, 2))
-
-    put(words, offsets[_STOCK_COUNT], unary(game["stock_size"]))
-    put(words, offsets[_OPPONENT_HAND_COUNT], unary(opponent_hand_size(game, table, player)))
-    put(words, offsets[_OPPONENT_DISCARD_COUNT], unary(game["discard_size"][opponent]))
-
     on_turn = game["to_move"] == player
-    phase = game["phase"]
     chosen = game["chosen"]
-    put(words, offsets[_PHASE], only_if(on_turn, bit(phase)))
-    put(words, offsets[_CHOSEN], only_if(on_turn and chosen != NO_CARD, bit(chosen & 63)))
+    tail = ZERO
+    tail = place(row, offsets[_HAND], game["hand"][player], tail)
+    tail = place(row, offsets[_TABLE_LEFT], bit(game["table"][0]), tail)
+    tail = place(row, offsets[_TABLE_RIGHT], bit(game["table"][1]), tail)
+    picked = only_if(on_turn and chosen != NO_CARD, bit(chosen & 63))
+    tail = place(row, offsets[_CHOSEN], picked, tail)
+    tail = place(row, offsets[_BURIED], game["buried"], tail)
+
+    tail = place(row, offsets[_OWN_DISCARD], game["discarded"][player], tail)
+    tail = place(row, offsets[_OWN_TOP], from_top(game, player, 1), tail)
+    tail = place(row, offsets[_OWN_SECOND], from_top(game, player, 2), tail)
+    seen = table["open_discards"] != 0
+    pile = only_if(seen, game["discarded"][opponent])
+    tail = place(row, offsets[_OPPONENT_DISCARD], pile, tail)
+    tail = place(row, offsets[_OPPONENT_TOP], only_if(seen, from_top(game, opponent, 1)), tail)
+    tail = place(row, offsets[_OPPONENT_SECOND], only_if(seen, from_top(game, opponent, 2)), tail)
+    tail = place(row, offsets[_OPPONENT_KNOWN], game["known"][opponent], tail)
+
+    tail = place(row, offsets[_STOCK_COUNT], unary(game["stock_size"]), tail)
+    size = opponent_hand_size(game, table, player)
+    tail = place(row, offsets[_OPPONENT_HAND_COUNT], unary(size), tail)
+    size = np.int64(game["discard_size"][opponent])
+    tail = place(row, offsets[_OPPONENT_DISCARD_COUNT], unary(size), tail)
+
+    phase = game["phase"]
+    tail = place(row, offsets[_PHASE], only_if(on_turn, bit(phase)), tail)
+    tail = place(row, offsets[_EXHAUSTED], only_if(game["stock_size"] == 0, ONE), tail)
     second = on_turn and phase == REFILL and game["refills"] == 1
-    put(words, offsets[_SECOND_REFILL], only_if(second, ONE))
-    put(words, offsets[_EXHAUSTED], only_if(game["stock_size"] == 0, ONE))
-    put(words, offsets[_OPPONENT_BLOCKED], only_if(game["fresh"][opponent] != NO_CARD, ONE))
-
-
-@kernel
-def unpack_words(words, size, row):
-    """Writes `size` packed bits, at least 64, as bytes of 0 and 1."""
-    for start in range(0, size - 63, 64):
-        store_bits(row, start, words[start >> 6])
-    rest = size & 63
-    if rest:  # the last 64 entries once more, so that nothing is written past the end
-        last = size >> 6
-        shift = np.uint64(rest)
-        window = (words[last - 1] >> shift) | (words[last] << (np.uint64(64) - shift))
-        store_bits(row, size - 64, window)
+    tail = place(row, offsets[_SECOND_REFILL], only_if(second, ONE), tail)
+    blocked = game["fresh"][opponent] != NO_CARD
+    tail = place(row, offsets[_OPPONENT_BLOCKED], only_if(blocked, ONE), tail)
+    store_bits(row, row.size - 64, tail)
 
 
 @kernel
 def encode_games(games, tables, offsets, players, out):
     """Writes the observation of each row's player into a row of K bytes."""
-    words = np.empty((out.shape[1] >> 6) + 2, np.uint64)
     for i in range(games.size):
-        for word in range(words.size):
-            words[word] = ZERO
-        encode(games[i], tables[0], offsets, np.int64(players[i]), words)
-        unpack_words(words, out.shape[1], out[i])
+        encode(games[i], tables[0], offsets, np.int64(players[i]), out[i])
 
 
 def encode_batch(

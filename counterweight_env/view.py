@@ -8,6 +8,7 @@ record, so nothing hidden can reach it.
 from __future__ import annotations
 
 from functools import cached_property
+from operator import index
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -55,7 +56,7 @@ def redact(game, table, player):
     game["rng"][0] = ZERO
     game["rng"][1] = ZERO
     for i in range(game["stock"].size):
-        game["stock"][i] = NO_CARD
+        game["stock"][i] = 0
     if game["fresh"][opponent] != NO_CARD:
         game["fresh"][opponent] = UNSEEN_CARD
     if not table["open_discards"]:
@@ -65,7 +66,7 @@ def redact(game, table, player):
         if owner == opponent and not table["open_discards"]:
             visible = np.int64(0)
         for i in range(visible, game["discard"].shape[1]):
-            game["discard"][owner, i] = NO_CARD
+            game["discard"][owner, i] = 0
     if game["to_move"] != player and game["phase"] != OVER:
         # Before the opponent acts, neither whether they are blocked nor a half-made couple shows.
         game["phase"] = WAIT
@@ -202,7 +203,12 @@ class ViewBatch:
         return len(self.records)
 
     def __getitem__(self, row: int) -> View:
-        return View(self.rules, self.records[row : row + 1].copy(), int(self.players[row]))
+        """The view of one row, as a copy."""
+        number = index(row)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"row {number} is out of range for {len(self)} views")
+        number %= len(self)
+        return View(self.rules, self.records[[number]], int(self.players[number]))
 
     def take(self, rows: np.ndarray) -> ViewBatch:
         """The views of some rows (indexes or a bool mask), as a batch of its own."""
@@ -236,13 +242,18 @@ class ViewBatch:
             A batch of B * n games; those of row i are ``i * n`` to ``i * n + n - 1``.
 
         Raises:
-            ValueError: ``n`` is not a positive int.
+            ValueError: ``n`` is not a positive int, or ``random_bits`` is no (B,) uint64.
         """
         from counterweight_env.game import GameBatch
 
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise ValueError(f"n must be a positive int, got {n!r}")
-        words = self.random_bits if random_bits is None else random_bits
+        words = self.random_bits if random_bits is None else np.asarray(random_bits)
+        if words.shape != (len(self),) or words.dtype != np.uint64:
+            raise ValueError(
+                f"random_bits must be uint64 of shape ({len(self)},), "
+                f"got {words.dtype} of shape {words.shape}"
+            )
         out = np.empty(len(self) * int(n), STATE)
         determinize_games(self.records, rule_table(self.rules), self.players, words, int(n), out)
         return GameBatch.from_state(out, self.rules)

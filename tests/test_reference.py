@@ -6,7 +6,6 @@ are bounded, and the 96 images of a game are played alike. A failure prints the 
 the actions.
 """
 
-
 from __future__ import annotations
 
 import copy

@@ -4,7 +4,6 @@ A test's name holds the clause it checks (S1..S3, T1..T6, C1..C4, E1..E3, F1..F4
 written as text, `Game.from_position` builds them; a position without stock is exhausted.
 """
 
-
 from __future__ import annotations
 
 import dataclasses

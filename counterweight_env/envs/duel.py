@@ -184,7 +184,8 @@ class Duel:
         if isinstance(opponents, str) or len(opponents) == 0:
             raise ValueError(f"opponents must be a non-empty sequence of agents, got {opponents!r}")
         shares = np.ones(len(opponents)) if weights is None else np.asarray(weights, np.float64)
-        if shares.shape != (len(opponents),) or not (shares >= 0).all() or not shares.sum() > 0:
+        fits = shares.shape == (len(opponents),) and (shares >= 0).all()
+        if not fits or not 0 < shares.sum() < np.inf:
             raise ValueError(
                 f"weights must be {len(opponents)} non-negative numbers, not all 0, got {weights!r}"
             )
@@ -231,16 +232,17 @@ class Duel:
             actions: (B,) ints. Those of finished games are ignored.
 
         Returns:
-            The learner's reward (B,) float32 and whether the game is over (B,) bool. No new game
-            is dealt.
+            The learner's reward (B,) float32, once for each game, and whether the game is over (B,)
+            bool. No new game is dealt.
 
         Raises:
             IllegalActionError: An action is illegal; no game has moved.
         """
+        before = self.games.done
         self.games.step(actions)
-        self._let_opponents_move(self.games._all_rows, self.games.done, NOTHING_KEPT)
+        self._let_opponents_move(self.games._all_rows, before, NOTHING_KEPT)
         done = self.games.done
-        rows = np.flatnonzero(done)
+        rows = np.flatnonzero(done & ~before)
         return self._rewards(rows, self.games.state[rows], self.seats[rows]), done
 
     def step_autoreset(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, Ended]:
@@ -335,10 +337,9 @@ class Duel:
                     f"{name} must be {own.dtype} of shape {own.shape}, "
                     f"got {array.dtype} of shape {array.shape}"
                 )
-        if state["opponent_of"].max() >= len(self.opponents):
-            raise ValueError(
-                f"opponent_of names opponent {state['opponent_of'].max()}, unknown here"
-            )
+        unknown = np.setdiff1d(state["opponent_of"], range(len(self.opponents)))
+        if unknown.size:
+            raise ValueError(f"opponent_of names opponents {unknown.tolist()}, unknown here")
         self.games.state[:] = state["games"]
         self.seats[:] = state["seats"]
         self.opponent_of[:] = state["opponent_of"]
