@@ -1,0 +1,122 @@
+"""``python -m benchmarks.chart peers.json peers.svg``: decisions per second as bars."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["draw", "groups"]
+
+#: An opaque card, so that it reads the same on a light and on a dark page.
+CARD, EDGE, TEXT, MUTED = "#ffffff", "#d0d7de", "#1f2328", "#59636e"
+OURS, PEER = "#0969da", "#9198a1"
+WIDTH: Final = 600 / 72  # inches: 600 pt are 800 px wide
+ROW: Final = 0.24  # inches
+FONT_SIZE: Final = 9
+
+
+def groups(results: Mapping[str, Any]) -> dict[str, list[tuple[str, float]]]:
+    """Kind of play -> (title, decisions per second) of ours and of its peers.
+
+    Args:
+        results: What ``benchmarks.report.as_json`` gives.
+    """
+    rates = {loop["title"]: loop["decisions_per_second"]["median"] for loop in results["loops"]}
+    found: dict[str, list[tuple[str, float]]] = {}
+    rows = [row for row in results["comparisons"] if row["is_peer"]]
+    for what in dict.fromkeys(row["what"] for row in rows):
+        titles = [row[side] for side in ("ours", "other") for row in rows if row["what"] == what]
+        found[what] = [(title, rates[title]) for title in dict.fromkeys(titles)]
+    return found
+
+
+def _short(rate: float) -> str:
+    for size, unit in ((1e6, " M"), (1e3, " k")):
+        if rate >= size:
+            return f"{rate / size:.3g}{unit}"
+    return f"{rate:.3g}"
+
+
+def draw(results: Mapping[str, Any], path: Path) -> None:
+    """Draws the chart.
+
+    Args:
+        results: What ``benchmarks.report.as_json`` gives.
+        path: An ``.svg``, or a ``.png`` of the same width in pixels.
+
+    Raises:
+        ImportError: Matplotlib is not installed; the message says where it is.
+    """
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError(
+            "the chart needs matplotlib: run it by `python -m benchmarks.peers`, which installs it "
+            "in an environment of its own"
+        ) from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    matplotlib.rcParams.update({"font.size": FONT_SIZE, "svg.hashsalt": "peers"})
+    found = groups(results)
+    rows = sum(len(bars) + 1.6 for bars in found.values())
+    height = rows * ROW + 1.1
+    figure = pyplot.figure(figsize=(WIDTH, height), facecolor=CARD, edgecolor=EDGE, linewidth=1)
+    axes = figure.add_axes((0.385, 0.5 / height, 0.555, rows * ROW / height), facecolor=CARD)
+    y = 0.0
+    ticks: list[tuple[float, str, str]] = []
+    fastest = max(rate for bars in found.values() for _, rate in bars)
+    for what, bars in found.items():
+        y += 1.0
+        axes.annotate(
+            what,
+            (0.03, y),
+            xycoords=("figure fraction", "data"),
+            color=TEXT,
+            weight="bold",
+            va="center",
+            annotation_clip=False,
+        )
+        for title, rate in bars:
+            y += 1.0
+            color = OURS if title.startswith("Counterweight") else PEER
+            axes.barh(y, rate, 0.72, color=color)
+            axes.annotate(
+                _short(rate), (rate, y), (4, 0), textcoords="offset points", va="center", color=TEXT
+            )
+            ticks.append((y, title, color))
+        y += 0.6
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda rate, _: _short(rate))
+    axes.set_xlim(1e3, fastest * 4)
+    axes.set_ylim(y, 0.2)
+    axes.set_yticks([at for at, _, _ in ticks], [title for _, title, _ in ticks], color=TEXT)
+    for label, (_, _, color) in zip(axes.get_yticklabels(), ticks, strict=True):
+        label.set_color(OURS if color == OURS else TEXT)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", which="both", colors=MUTED)
+    axes.grid(axis="x", color=EDGE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(EDGE)
+    axes.set_xlabel("decisions per second, logarithmic scale", color=MUTED)
+    figure.text(
+        0.03,
+        1 - 0.3 / height,
+        "Random legal play on one core",
+        color=TEXT,
+        size=FONT_SIZE + 3,
+        weight="bold",
+        va="center",
+    )
+    figure.text(0.97, 1 - 0.3 / height, results["processor"], color=MUTED, ha="right", va="center")
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(path, dpi=96, edgecolor=EDGE, metadata=metadata)
+
+
+if __name__ == "__main__":
+    draw(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), Path(sys.argv[2]))
