@@ -342,16 +342,11 @@ class GameBatch:
                 raise ValueError(f"game {row} is over and has no mover; pass rows= or players=")
         else:
             sides = self._check_players(players)[picked]
-        return self._views(picked, sides)
-
-    def _views(self, rows: np.ndarray, players: np.ndarray) -> ViewBatch:
-        return ViewBatch.of(self.rules, self.state, rows, players, self._random_bits(rows))
+        return ViewBatch.of(self.rules, self.state, picked, sides)
 
     def random_bits(self, rows: np.ndarray | None = None) -> np.ndarray:
         """Draws one fresh (n,) uint64 word from the agent stream of each of the given games."""
-        return self._random_bits(self._rows(rows))
-
-    def _random_bits(self, picked: np.ndarray) -> np.ndarray:
+        picked = self._rows(rows)
         words = np.empty(picked.size, np.uint64)
         kernels.draw_words(self.state, picked, AGENT_STREAM, words)
         return words
@@ -406,6 +401,10 @@ class GameBatch:
             row = picked[bad]
             what = _describe_illegal(int(array[bad]), self.state[row], self.rules)
             raise IllegalActionError(f"row {row}: {what}")
+
+        if self.threads == 1:
+            kernels.apply_rows(self.state, self._table, picked, array)
+            return
 
         def move(part: slice) -> None:
             kernels.apply_rows(self.state, self._table, picked[part], array[part])
@@ -662,9 +661,7 @@ class Game:
 
     def view(self, player: int) -> View:
         """What one player knows."""
-        sides = np.array([_check_player(player)], np.int8)
-        rows = np.zeros(1, np.int64)
-        return ViewBatch.of(self.rules, self._state, rows, sides, np.zeros(1, np.uint64))[0]
+        return View.of(self.rules, self._state, _check_player(player))
 
     def __str__(self) -> str:
         from counterweight_env.render import game_text

@@ -169,13 +169,14 @@ def place(row, start, mask, tail):
     this one. What reaches into the last 64 entries is gathered in `tail`, which is returned, since
     nothing may be written past the end.
     """
-    last = row.size - 64
-    if start > last:
-        return tail | (mask << np.uint64(start - last))
-    store_bits(row, start, mask)
-    if last - start < 64:
-        tail |= mask >> np.uint64(last - start)
-    return tail
+    before_last = row.size - 64 - start
+    if before_last >= 64:  # nearly always
+        store_bits(row, start, mask)
+        return tail
+    if before_last >= 0:
+        store_bits(row, start, mask)
+        return tail | (mask >> np.uint64(before_last))
+    return tail | (mask << np.uint64(-before_last))
 
 
 @kernel

@@ -15,6 +15,7 @@ import numpy as np
 
 from counterweight_env.cards import cards_of, rule_table
 from counterweight_env.kernels import (
+    AGENT_STREAM,
     DEAL_STREAM,
     NO_CARD,
     NOBODY,
@@ -75,9 +76,14 @@ def redact(game, table, player):
 
 
 @kernel
-def gather_views(games, tables, rows, players, records):
-    """Copies the records of some games and redacts each copy for its own player."""
+def gather_views(games, tables, rows, players, records, words):
+    """Copies the records of some games and redacts each copy for its own player.
+
+    Unless `words` is empty, it takes one word from the agent stream of each game.
+    """
     for i in range(rows.size):
+        if words.size:
+            words[i] = next_word(games[rows[i]]["rng"], AGENT_STREAM)
         records[i] = games[rows[i]]
         redact(records[i], tables[0], np.int64(players[i]))
 
@@ -192,12 +198,15 @@ class ViewBatch:
         games: np.ndarray,
         rows: np.ndarray,
         players: np.ndarray,
-        random_bits: np.ndarray,
     ) -> ViewBatch:
-        """Views of some rows of a state array, for the given (n,) int8 players."""
+        """Views of some rows of a state array, for the given (n,) int8 players.
+
+        Draws one word from the agent stream of each game.
+        """
         records = np.empty(rows.size, STATE)
-        gather_views(games, rule_table(rules), rows, players, records)
-        return cls(rules, records, players, random_bits)
+        words = np.empty(rows.size, np.uint64)
+        gather_views(games, rule_table(rules), rows, players, records, words)
+        return cls(rules, records, players, words)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -259,6 +268,9 @@ class ViewBatch:
         return GameBatch.from_state(out, self.rules)
 
 
+NO_WORDS: Final = np.empty(0, np.uint64)
+
+
 class View:
     """What one player knows of one game; tuples of cards are sorted unless said."""
 
@@ -267,6 +279,14 @@ class View:
         self.player = player
         self._batch = ViewBatch(rules, record, np.array([player], np.int8), np.zeros(1, np.uint64))
         self._game = record[0]
+
+    @classmethod
+    def of(cls, rules: Rules, game: np.ndarray, player: int) -> View:
+        """The view of a state array (1,), which is left as it is."""
+        record = np.empty(1, STATE)
+        sides = np.array([player], np.int8)
+        gather_views(game, rule_table(rules), np.zeros(1, np.int64), sides, record, NO_WORDS)
+        return cls(rules, record, player)
 
     def _pile(self, player: int) -> tuple[int, ...]:
         size = int(self._game["discard_size"][player])

@@ -25,6 +25,7 @@ from counterweight_env.kernels import (
 from counterweight_env.observation import encode_batch, observation_size
 from counterweight_env.plugins import Agent, as_agent
 from counterweight_env.rules import Rules
+from counterweight_env.view import ViewBatch
 
 __all__ = ["Duel", "check_reward", "check_seat"]
 
@@ -292,7 +293,7 @@ class Duel:
             games._step(rows, self._ask_opponents(rows))
 
     def _ask_opponents(self, rows: np.ndarray) -> np.ndarray:
-        views = self.games._views(rows, 1 - self.seats[rows])
+        views = ViewBatch.of(self.rules, self.games.state, rows, 1 - self.seats[rows])
         if len(self.opponents) == 1:
             return np.asarray(self.opponents[0].act(views))
         actions = np.empty(rows.size, np.int64)
