@@ -1,5 +1,6 @@
 """Counterweight: a two-player card game as reinforcement-learning environments."""
 
+from importlib.metadata import version
 from typing import Any
 
 import gymnasium
@@ -34,7 +35,7 @@ __all__ = [
     "raw_env",
 ]
 
-__version__ = "0.1.0"
+__version__ = version("counterweight-env")
 
 gymnasium.register(
     id="Counterweight-v0",
