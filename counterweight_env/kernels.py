@@ -10,6 +10,8 @@ With ``NUMBA_DISABLE_JIT=1`` everything here runs as plain Python, for debugging
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import numba
@@ -64,13 +66,29 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def kernel(function: _F) -> _F:
-    """Compiles a function; without JIT, lets its 64-bit arithmetic wrap as compiled code does."""
+    """Compiles a function; without JIT, lets its 64-bit arithmetic wrap as compiled code does.
+
+    Compiled code is kept for the next process, where a folder for it can be written.
+    """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return np.errstate(over="ignore")(function)
     try:
-        return cast(_F, numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # no folder to keep compiled code in can be written
+        compiled = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # no such folder
         return cast(_F, numba.njit(nogil=True)(function))
+    # Numba takes what it has kept as long as the function's own file is the same, but kernels are
+    # compiled into one another across files: what is kept must be as old as all of them.
+    kept = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if kept is not None and hasattr(kept, "_source_stamp"):
+        kept._source_stamp = (kept._source_stamp, _engine_stamp())
+    return cast(_F, compiled)
+
+
+@lru_cache(maxsize=1)
+def _engine_stamp() -> tuple[tuple[str, int, int], ...]:
+    """What changes when any source file of this package does."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files)
 
 
 ZERO: Final = np.uint64(0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -174,3 +176,37 @@ assert kernels.count_bits(np.uint64(7)) == 3
 assert type(kernels.count_bits._cache).__name__ == "NullCache"
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_compiled_code_is_kept_and_dropped_when_any_engine_file_changes(tmp_path: Path) -> None:
+    package = Path(cw.__file__).parent
+    copy = tmp_path / "counterweight_env"
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    code = """
+import counterweight_env.envs.duel as duel, counterweight_env as cw, sys
+assert cw.__file__.startswith(sys.argv[1]), cw.__file__
+cw.GameBatch(2, seed=0)
+stats = cw.kernels.deal_games.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-c", code, str(tmp_path)]
+
+    def run() -> list[str]:
+        shown = subprocess.run(
+            command,
+            check=True,
+            timeout=300,
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=tmp_path,
+        )
+        return shown.stdout.split()
+
+    assert run() == ["0", "1"]
+    assert run() == ["1", "0"]
+    with (copy / "cards.py").open("a") as file:
+        file.write("# changed\n")
+    assert run() == ["0", "1"]
