@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from counterweight_env.position import Card, build_record, check_sizes
 from counterweight_env.rules import Rules, as_rules
 from counterweight_env.threads import check_threads, share_out
 from counterweight_env.view import View, ViewBatch
+
+if TYPE_CHECKING:
+    from counterweight_env.settle import Settler
 
 __all__ = ["Game", "GameBatch", "IllegalActionError"]
 
@@ -110,6 +113,10 @@ class GameBatch:
             game's future depends on its own seed alone, not on the batch around it.
         dealer: 0, 1, or None for a lot drawn from the seed (S1).
         threads: How many threads to share large batches out to; results do not depend on it.
+        solve_endings: End every game at exhaustion with its exact value as the return. A game that
+            ``solve_nodes`` leaves open goes on, is tried again at its next turn, and is counted in
+            :attr:`unsolved`.
+        solve_nodes: Positions to look at for one game and turn, at most.
 
     Raises:
         ValueError: ``num_games`` is not a positive int, or another argument is bad.
@@ -122,6 +129,8 @@ class GameBatch:
         seed: Seed = None,
         dealer: int | None = None,
         threads: int = 1,
+        solve_endings: bool = False,
+        solve_nodes: int | None = None,
     ) -> None:
         if isinstance(num_games, bool) or not isinstance(num_games, (int, np.integer)):
             raise ValueError(f"num_games must be an int, got {num_games!r}")
@@ -129,6 +138,7 @@ class GameBatch:
             raise ValueError(f"num_games must be at least 1, got {num_games}")
         self._set(np.zeros(int(num_games), STATE), as_rules(rules), _check_dealer(dealer))
         self.threads = check_threads(threads)
+        self.solve_endings(solve_endings, solve_nodes)
         rows = np.arange(num_games)
         kernels.seed_games(self.state, seeds_for(seed, rows))
         kernels.deal_games(self.state, self._table, rows, self._dealer)
@@ -137,6 +147,7 @@ class GameBatch:
         self.state = state
         self.rules = rules
         self.threads = 1
+        self._settler: Settler | None = None
         self._dealer = dealer
         self._table = rule_table(rules)
         self._all_rows = np.arange(len(state))
@@ -195,6 +206,29 @@ class GameBatch:
         kernels.lay_out_games(batch.state, batch._table, array, batch._dealer)
         return batch
 
+    def solve_endings(self, on: bool = True, nodes: int | None = None) -> None:
+        """Switches ``solve_endings`` on or off from the next step on.
+
+        Args:
+            on: Whether games end at exhaustion with their exact value.
+            nodes: ``solve_nodes``; the default if None.
+
+        Raises:
+            ValueError: ``on`` is no bool or ``nodes`` not a positive int.
+        """
+        if not isinstance(on, bool):
+            raise ValueError(f"solve_endings must be a bool, got {on!r}")
+        self._settler = None
+        if on:
+            from counterweight_env.settle import SOLVE_NODES, Settler
+
+            self._settler = Settler(SOLVE_NODES if nodes is None else nodes)
+
+    @property
+    def unsolved(self) -> int:
+        """How often the node limit of ``solve_endings`` has let a game go on."""
+        return 0 if self._settler is None else self._settler.unsolved
+
     def __len__(self) -> int:
         return len(self.state)
 
@@ -215,6 +249,8 @@ class GameBatch:
         twin = GameBatch.from_state(self.state.copy(), self.rules)
         twin._dealer = self._dealer
         twin.threads = self.threads
+        if self._settler is not None:
+            twin.solve_endings(True, self._settler.nodes)
         return twin
 
     __copy__ = copy
@@ -245,7 +281,7 @@ class GameBatch:
 
     @property
     def turn(self) -> np.ndarray:
-        """(B,) uint16, turns completed."""
+        """(B,) uint8, turns completed."""
         return self.state["turn"].copy()
 
     @property
@@ -265,18 +301,25 @@ class GameBatch:
 
     @property
     def returns(self) -> np.ndarray:
-        """(B, 2) float32: +1 win, 0 draw, -1 loss for each player (F3); 0 while a game runs."""
-        counts = self.hand_counts
-        sign = np.where(self.done, np.sign(counts[:, 1] - counts[:, 0]), 0).astype(np.float32)
-        return np.stack([sign, -sign], axis=1)
+        """(B, 2) float32: +1 win, 0 draw, -1 loss for each player (F3); 0 while a game runs.
+
+        A game that ended at exhaustion (``solve_endings``) counts as what perfect play makes of it.
+        """
+        out = np.empty((len(self), 2), np.float32)
+        kernels.outcomes(self.state, out)
+        return out
 
     @property
     def margins(self) -> np.ndarray:
-        """(B, 2) float32: (opponent's cards - own cards) / deck size at the end; 0 before."""
+        """(B, 2) float32: (opponent's cards - own cards) / deck size at the end; 0 before.
+
+        NaN for a game that ended at exhaustion (``solve_endings``).
+        """
         counts = self.hand_counts
         lead = np.where(self.done, counts[:, 1] - counts[:, 0], 0) / np.float32(
             self.rules.deck_size
         )
+        lead[self.state["settled"] != 0] = np.nan
         return np.stack([lead, -lead], axis=1).astype(np.float32)
 
     def observe(
@@ -404,12 +447,14 @@ class GameBatch:
 
         if self.threads == 1:
             kernels.apply_rows(self.state, self._table, picked, array)
-            return
+        else:
 
-        def move(part: slice) -> None:
-            kernels.apply_rows(self.state, self._table, picked[part], array[part])
+            def move(part: slice) -> None:
+                kernels.apply_rows(self.state, self._table, picked[part], array[part])
 
-        share_out(self.threads, picked.size, move)
+            share_out(self.threads, picked.size, move)
+        if self._settler is not None:
+            self._settler.settle(self.state, self._table, picked)
 
     def _check_actions(self, rows: np.ndarray, actions: Any, shape: tuple[int, ...]) -> None:
         """Refuses actions that are no (n,) ints, and names the first that is none."""
@@ -575,10 +620,20 @@ class Game:
         return first, 0.0 - first
 
     @property
+    def settled(self) -> bool:
+        """Whether the game was ended at exhaustion with its exact value (``solve_endings``)."""
+        return bool(self._record["settled"])
+
+    @property
     def margin(self) -> tuple[float, float]:
-        """(Opponent's cards - own cards) / deck size at the end, for each player; zeros before."""
+        """(Opponent's cards - own cards) / deck size at the end, for each player; zeros before.
+
+        NaN if the game was ended at exhaustion (``solve_endings``).
+        """
         if not self.done:
             return 0.0, 0.0
+        if self._record["settled"]:
+            return float("nan"), float("nan")
         mine, theirs = (int(mask).bit_count() for mask in self._record["hand"])
         lead = (theirs - mine) / self.rules.deck_size
         return lead, 0.0 - lead
@@ -749,6 +804,7 @@ class Game:
                 "phase": self.phase.name,
                 "chosen": name_or_none(int(record["chosen"])),
                 "refills": int(record["refills"]),
+                "settled": int(record["settled"]) - 2 if record["settled"] else None,
                 "known": [names(self.known(player)) for player in (0, 1)],
                 "drawn_since_blocked": [name_or_none(int(card)) for card in record["fresh"]],
                 "rng": [f"{int(word):016x}" for word in record["rng"]],
@@ -781,6 +837,7 @@ _FIELDS = frozenset(
         "phase",
         "chosen",
         "refills",
+        "settled",
         "known",
         "drawn_since_blocked",
         "rng",
@@ -814,6 +871,8 @@ def _read_game(text: str) -> tuple[np.ndarray, Rules, int]:
         record["dealer"] = _check_player(data["dealer"], "dealer")
         record["turn"] = index(data["turn"])
         record["refills"] = index(data["refills"])
+        if data["settled"] is not None:
+            record["settled"] = (-1, 0, 1).index(data["settled"]) + 1
         for player in range(2):
             known = mask_of(as_card(card, rules) for card in data["known"][player])
             drawn = data["drawn_since_blocked"][player]
@@ -844,13 +903,18 @@ def _check_course(rules: Rules, record: np.ndarray, phase: Phase, to_move: int) 
             then = hand & ~(1 << fresh) | 1 << int(record["discard"][player, pile - 1])
             if kernels.left_cards(table, np.uint64(then), *record["table"]):
                 raise ValueError(f"drawn_since_blocked: player {player} was not blocked")
+    if phase != Phase.OVER and record["settled"]:
+        raise ValueError(f"settled must be null in phase {phase.name}")
     if phase != Phase.RIGHT and int(record["chosen"]) != NO_CARD:
         raise ValueError(f"chosen must be null in phase {phase.name}")
     if phase == Phase.OVER:
         check_sizes(rules, record, 0 if to_move == NOBODY else 1)
         if to_move != NOBODY:
             raise ValueError(f"to_move must be -1 in phase OVER, got {to_move}")
-        if 0 not in record["hand"]:
+        if record["settled"]:
+            if int(record["stock_size"]):
+                raise ValueError("settled, but the stock has not run out")
+        elif 0 not in record["hand"]:
             kernels.begin_turn(record, table, 0)
             if int(record["phase"]) != kernels.OVER or int(record["stock_size"]):
                 raise ValueError("phase OVER, but a player can move")

@@ -45,12 +45,14 @@ STATE: Final = np.dtype(
         ("buried", np.uint64),
         ("legal", np.uint64),  # the legal actions
         ("rng", np.uint64, 2),  # DEAL_STREAM, AGENT_STREAM
-        ("turn", np.uint16),  # turns completed
+        ("turn", np.uint8),  # turns completed, never more than 96
         ("table", np.uint8, 2),
         ("chosen", np.uint8),  # the card picked for the left in phase RIGHT, else NO_CARD
         ("phase", np.uint8),
         ("to_move", np.int8),  # NOBODY when the game is over
         ("dealer", np.uint8),
+        # 0, or 2 plus the exact value for player 0 of a game that was ended at exhaustion.
+        ("settled", np.uint8),
         ("refills", np.uint8),  # refill cards still to come, in phase REFILL
         # The card each player drew after a discard that faced the table as it lies now, or NO_CARD.
         ("fresh", np.uint8, 2),
@@ -438,6 +440,7 @@ def lay_out(game, table, deck, dealer):
     game["chosen"] = NO_CARD
     game["refills"] = 0
     game["turn"] = 0
+    game["settled"] = 0
     game["dealer"] = dealer
     begin_turn(game, table, 1 - dealer)
 
@@ -461,6 +464,8 @@ def outcome(game):
     """The payoff of player 0 at the end: 1, 0 or -1 (F3); 0 while the game runs."""
     if game["phase"] != OVER:
         return 0
+    if game["settled"] != 0:
+        return np.int64(game["settled"]) - 2
     mine = count_bits(game["hand"][0])
     theirs = count_bits(game["hand"][1])
     if mine == theirs:
@@ -542,6 +547,15 @@ def unpack_legal(games, tables, out):
         legal = games[i]["legal"]
         for action in range(num_actions):
             out[i, action] = (legal >> np.uint64(action)) & ONE
+
+
+@kernel
+def outcomes(games, out):
+    """Writes every game's payoff for both players."""
+    for i in range(games.size):
+        value = outcome(games[i])
+        out[i, 0] = value
+        out[i, 1] = 0 - value
 
 
 @kernel

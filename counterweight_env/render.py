@@ -45,11 +45,13 @@ def _pile(cards: tuple[int, ...], size: int, rules: Rules) -> str:
     return f"{_cards(cards, rules)} (top)"
 
 
-def _result(returns: tuple[float, float], hands: tuple[int, int]) -> str:
-    count = f"{hands[0]} to {hands[1]} cards in hand"
+def _result(returns: tuple[float, float], hands: tuple[int, int], settled: bool) -> str:
+    how = f"{hands[0]} to {hands[1]} cards in hand"
+    if settled:
+        how = "by perfect play from here on"
     if returns[0] == 0:
-        return f"Over: a draw, {count}."
-    return f"Over: player_{0 if returns[0] > 0 else 1} wins, {count}."
+        return f"Over: a draw, {how}."
+    return f"Over: player_{0 if returns[0] > 0 else 1} wins, {how}."
 
 
 def _task(phase: Phase, rules: Rules, table: tuple[int, int], chosen: int | None) -> str:
@@ -81,12 +83,10 @@ def view_text(view: View) -> str:
         f"{me:>10}: {_cards(view.hand, rules)}",
     ]
     if view.done:
-        mine, theirs = len(view.hand), view.opponent_hand_size
-        sign = float((mine < theirs) - (mine > theirs))
-        pairs = ((sign, -sign), (mine, theirs))
-        if view.player == 1:
-            pairs = ((-sign, sign), (theirs, mine))
-        lines.append(_result(*pairs))
+        hands = (len(view.hand), view.opponent_hand_size)
+        lines.append(
+            _result(view.returns, hands if view.player == 0 else hands[::-1], view.settled)
+        )
     elif view.phase == Phase.WAIT:
         lines.append(f"{opponent} is on turn.")
     else:
@@ -108,7 +108,8 @@ def game_text(game: Game) -> str:
     lines.append(f"{'table':>10}: [ {left} ] [ {right} ]   buried {len(game.buried)}")
     lines.append(f"{'stock':>10}: {_cards(game.stock, rules)}")
     if game.done:
-        lines.append(_result(game.returns, (len(game.hand(0)), len(game.hand(1)))))
+        hands = (len(game.hand(0)), len(game.hand(1)))
+        lines.append(_result(game.returns, hands, game.settled))
     else:
         task = _task(game.phase, rules, game.table, game.chosen)
         legal = " ".join(action_label(action, rules) for action in game.legal_actions())

@@ -32,6 +32,7 @@ from counterweight_env.kernels import (
     left_cards,
     lowest_bit,
     next_word,
+    outcome,
     random_below,
     seed_streams,
     unpack_legal,
@@ -390,6 +391,17 @@ class View:
     def done(self) -> bool:
         """Whether the game is over."""
         return self.to_move == NOBODY
+
+    @property
+    def returns(self) -> tuple[float, float]:
+        """+1 win, 0 draw, -1 loss for each player (F3); zeros while the game runs."""
+        first = float(outcome(self._game))
+        return first, 0.0 - first
+
+    @property
+    def settled(self) -> bool:
+        """Whether the game was ended at exhaustion with its exact value (``solve_endings``)."""
+        return bool(self._game["settled"])
 
     @property
     def legal_mask(self) -> np.ndarray:

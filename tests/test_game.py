@@ -258,7 +258,7 @@ def corrupted() -> Iterator[tuple[str, dict[str, Any], str]]:
 
     for word in left:
         yield f"{word} is missing", without(left, word), f"missing or unknown.*{word}"
-        if word not in ("chosen", "fixed_dealer"):  # which may be null
+        if word not in ("chosen", "fixed_dealer", "settled"):  # which may be null
             yield spoiled(f"{word} is null", ".", **{word: None})
     yield spoiled("chosen is a number", ".", chosen=5.5)
     yield spoiled("fixed_dealer is nobody", "dealer must be 0, 1 or None", fixed_dealer=2)

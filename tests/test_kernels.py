@@ -31,6 +31,14 @@ def test_bits_are_counted_and_found(word: int) -> None:
     assert [kernels.nth_bit(mask, n) for n in range(len(ones))] == ones
 
 
+def test_a_game_has_no_padding() -> None:
+    # NumPy does not copy padding, so games that are equal would differ in their bytes.
+    assert kernels.STATE.itemsize == sum(
+        kernels.STATE[name].itemsize for name in kernels.STATE.names
+    )
+    assert kernels.STATE.itemsize < 400
+
+
 @kernel
 def _store(row, start, word):
     store_bits(row, start, word)

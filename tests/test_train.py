@@ -1007,6 +1007,18 @@ def test_the_command_refuses_what_it_does_not_know(arguments: list[str]) -> None
         main(arguments)
 
 
+def test_an_interrupted_command_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(self_play, "run", interrupt)
+    with pytest.raises(SystemExit, match="130"):
+        main(["train", "--out", str(tmp_path / "run")])
+    assert f"counterweight train --resume --out {tmp_path / 'run'}" in capsys.readouterr().err
+
+
 def test_a_process_killed_with_sigkill_is_resumed_exactly(
     uninterrupted: Path, tmp_path: Path
 ) -> None:

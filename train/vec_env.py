@@ -1,4 +1,4 @@
-"""Stable-Baselines3's view of the game: :class:`SelfPlayVecEnv`, a ``VecEnv`` over one batch of games."""
+"""The game for Stable-Baselines3: :class:`SelfPlayVecEnv`, a ``VecEnv`` over one batch of games."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from stable_baselines3.common.vec_env import VecEnv
 
-from counterweight_env.envs.duel import Duel
+from counterweight_env.envs.duel import Duel, Ended
 from counterweight_env.observation import observation_space
 from counterweight_env.plugins import Agent
 from counterweight_env.rules import Rules, as_rules
@@ -23,15 +23,17 @@ class SelfPlayVecEnv(VecEnv):
     """One :class:`~counterweight_env.envs.duel.Duel` as an SB3 ``VecEnv``.
 
     The learner holds one seat of every game and an opponent the other; opponents move inside
-    ``reset`` and ``step``. The reward of the end of a game arrives on the learner's last transition,
-    also when the opponent's move ends it: the loser sees the loss. Finished games are dealt anew at
-    once. Whatever is returned is the caller's; it is never a view of a buffer of this object.
+    ``reset`` and ``step``. A game's reward arrives on the learner's last transition, also when the
+    opponent's move ends it: the loser sees the loss. Finished games are dealt anew at once.
+    Whatever is returned is the caller's; it is never a view of a buffer of this object.
 
-    The info of a finished game holds ``terminal_observation`` (K,) int8 from the learner's side,
-    ``TimeLimit.truncated`` (always False, games end by the rules), ``episode`` (``r`` the sum of
-    rewards, ``l`` the learner's decisions, ``t`` seconds since this object was made, which is what
-    SB3 logs as ``ep_rew_mean`` and ``ep_len_mean``) and ``opponent``, the opponent's name. The other
-    infos are empty.
+    The infos of running games are empty. That of a finished one holds
+
+    * ``terminal_observation``: (K,) int8, from the learner's side;
+    * ``TimeLimit.truncated``: False, since games end by the rules;
+    * ``episode``: ``r``, the sum of rewards, ``l``, the learner's decisions, and ``t``, seconds
+      since this object was made; SB3 logs the first two as ``ep_rew_mean`` and ``ep_len_mean``;
+    * ``opponent``: the opponent's name.
 
     Args:
         num_envs: ``B``, how many games are played at a time.
@@ -126,7 +128,8 @@ class SelfPlayVecEnv(VecEnv):
         Returns:
             (B, K) int8 observations, from the learner's side.
         """
-        self._duel.reset(seed=None if self._seeds[0] is None else self._seeds)
+        seeds = [seed for seed in self._seeds if seed is not None]
+        self._duel.reset(seed=seeds or None)
         self._reset_seeds()
         self._reset_options()
         self._actions = None
@@ -155,36 +158,31 @@ class SelfPlayVecEnv(VecEnv):
         if self._actions is None:
             raise RuntimeError("step_wait() was called without step_async(actions)")
         actions, self._actions = self._actions, None
-        rewards, dones = self._duel.step(actions)
+        rewards, dones, ended = self._duel.step_autoreset(actions)
         self._episode_returns += rewards
         self._episode_lengths += 1
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        observations = self._duel.observe()
-        rows = np.flatnonzero(dones)
-        if rows.size:
-            self._write_infos(rows, observations, infos)
-            self._episode_returns[rows] = 0
-            self._episode_lengths[rows] = 0
-            self._duel.reset(rows)
-            observations = self._duel.observe()
-        return observations, rewards, dones, infos
+        infos = self._infos(ended)
+        self._episode_returns[ended.rows] = 0
+        self._episode_lengths[ended.rows] = 0
+        return self._duel.observe(), rewards, dones, infos
 
-    def _write_infos(
-        self, rows: np.ndarray, observations: np.ndarray, infos: list[dict[str, Any]]
-    ) -> None:
-        """Fills the infos of the games that ended; `observations` are those of their ends."""
+    def _infos(self, ended: Ended) -> list[dict[str, Any]]:
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         seconds = round(time.time() - self._started, 6)
-        for row in rows.tolist():
+        for row, observation, opponent in zip(
+            ended.rows.tolist(), ended.observation, ended.opponent.tolist(), strict=True
+        ):
             infos[row] = {
-                "terminal_observation": observations[row].copy(),
+                "terminal_observation": observation.copy(),
                 "TimeLimit.truncated": False,
                 "episode": {
                     "r": float(self._episode_returns[row]),
                     "l": int(self._episode_lengths[row]),
                     "t": seconds,
                 },
-                "opponent": self._duel.opponents[self._duel.opponent_of[row]].name,
+                "opponent": self._duel.opponents[opponent].name,
             }
+        return infos
 
     def close(self) -> None:
         """Nothing is held that needs closing."""

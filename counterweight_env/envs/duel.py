@@ -119,7 +119,7 @@ class Ended(NamedTuple):
         rows: (n,) int64, ascending.
         observation: (n, K) int8, their last positions from the learner's side.
         opponent: (n,) int64, who the opponent was, as an index of ``Duel.opponents``.
-        turns: (n,) uint16, the turns they took.
+        turns: (n,) uint8, the turns they took.
     """
 
     rows: np.ndarray
@@ -142,6 +142,8 @@ class Duel:
             / deck size at the end.
         seed: As for :class:`GameBatch`.
         threads: As for :class:`GameBatch`.
+        solve_endings: As for :class:`GameBatch`; not with ``reward="margin"``.
+        solve_nodes: As for :class:`GameBatch`.
 
     Raises:
         ValueError: An argument is bad.
@@ -158,12 +160,23 @@ class Duel:
         reward: str = "outcome",
         seed: Seed = None,
         threads: int = 1,
+        solve_endings: bool = False,
+        solve_nodes: int | None = None,
     ) -> None:
         self.seat = seat
         self._seat = check_seat(seat)
         self.reward = check_reward(reward)
+        if solve_endings and reward == "margin":
+            raise ValueError('solve_endings gives outcomes, so reward must not be "margin"')
         self.set_opponents(opponents, weights)
-        self.games = GameBatch(num_games, rules, seed, threads=threads)
+        self.games = GameBatch(
+            num_games,
+            rules,
+            seed,
+            threads=threads,
+            solve_endings=solve_endings,
+            solve_nodes=solve_nodes,
+        )
         self.rules = self.games.rules
         self.seats = np.zeros(num_games, np.int8)
         self.opponent_of = np.zeros(num_games, np.int64)

@@ -37,6 +37,9 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         reward: ``"outcome"`` or ``"margin"``, given on the learner's last transition.
         render_mode: None or ``"ansi"``.
         threads: How many threads to share the games out to; results do not depend on it.
+        solve_endings: End every game at exhaustion with its exact value as the reward; see
+            ``GameBatch``. Not with ``reward="margin"``.
+        solve_nodes: Positions to look at for one game and turn, at most.
 
     Raises:
         ValueError: An argument is bad.
@@ -57,9 +60,20 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         reward: str = "outcome",
         render_mode: str | None = None,
         threads: int = 1,
+        solve_endings: bool = False,
+        solve_nodes: int | None = None,
     ) -> None:
         self.render_mode = check_render_mode(render_mode, self.metadata)
-        self._duel = Duel(num_envs, rules, [opponent], seat=seat, reward=reward, threads=threads)
+        self._duel = Duel(
+            num_envs,
+            rules,
+            [opponent],
+            seat=seat,
+            reward=reward,
+            threads=threads,
+            solve_endings=solve_endings,
+            solve_nodes=solve_nodes,
+        )
         self._running = False
         self.num_envs = num_envs
         self.rules = self._duel.rules

@@ -1,0 +1,139 @@
+"""Any player, with perfect endings: ``make_agent("greedy+exact")``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from agents.agent import Agent, ViewBatch, as_agent
+from counterweight_env.cards import rule_table
+from counterweight_env.endgame import Workspace, game_bounds, move_bounds, start_search
+from counterweight_env.kernels import (
+    DISCARD,
+    LEFT,
+    NO_CARD,
+    ONE,
+    bit,
+    kernel,
+    lowest_bit,
+    right_cards,
+)
+
+__all__ = ["Exact"]
+
+#: Positions looked at for one decision, at most; nearly all need far fewer.
+NODE_LIMIT = 3_000_000
+
+
+@kernel
+def move_quality(memory, table, game, first, second, low, high):
+    """Whether a move is proven to be worth `low`, or the proven bounds if that stays open."""
+    least, most = move_bounds(memory, table, game, first, second, False, low - 1, low)
+    if least >= low:
+        return np.int64(100)
+    # Worth more by what is proven, then by what is possible.
+    return 10 * least + most
+
+
+@kernel
+def best_action(memory, table, game, preferred):
+    """An action that keeps the value of an exhausted position, and whether that is proven.
+
+    The preferred action is taken if it is as good as any other.
+    """
+    low, high = game_bounds(memory, table, game, False)
+    proven = low == high
+    player = np.int64(game["to_move"])
+    hand = game["hand"][player]
+    best = np.int64(-1000)
+    picked = np.int64(preferred)
+    rest = game["legal"] & ~bit(preferred)
+    action = np.int64(preferred)
+    while True:
+        quality = np.int64(-1000)
+        if game["phase"] == DISCARD:
+            quality = move_quality(memory, table, game, action, NO_CARD, low, high)
+        elif game["phase"] == LEFT:
+            seconds = right_cards(table, hand, game["table"][0], game["table"][1], action)
+            while seconds and quality < 100:
+                second = lowest_bit(seconds)
+                seconds &= seconds - ONE
+                found = move_quality(memory, table, game, action, second, low, high)
+                quality = max(quality, found)
+        else:
+            quality = move_quality(memory, table, game, game["chosen"], action, low, high)
+        if quality > best:
+            best = quality
+            picked = action
+        if not rest or (proven and best == 100):
+            return picked, proven and best == 100
+        action = lowest_bit(rest)
+        rest &= rest - ONE
+
+
+@kernel
+def best_actions(memory, tables, games, node_limit, actions):
+    """Improves the actions of exhausted games; returns how many are not proven to be best."""
+    unproven = 0
+    for i in range(games.size):
+        if games[i]["legal"] & (games[i]["legal"] - ONE) == 0:
+            continue  # nothing to choose
+        start_search(memory, tables[0]["discard_when_blocked"], node_limit)
+        action, proven = best_action(memory, tables[0], games[i], actions[i])
+        actions[i] = action
+        unproven += not proven
+    return unproven
+
+
+class Exact:
+    """Plays as another player until the stock runs out, and perfectly from then on.
+
+    After exhaustion nothing is hidden (E3), so the position is solved. Where several moves keep its
+    value, the other player's choice is taken if it is among them. When the node limit runs out, the
+    best move by what is proven so far is taken, and counted.
+
+    Args:
+        agent: The other player, or its text.
+        nodes: Positions to look at for one decision, at most.
+
+    Attributes:
+        decisions: Decisions made after exhaustion so far.
+        unproven: How many of them the node limit left unproven.
+
+    Raises:
+        ValueError: ``nodes`` is not a positive int.
+    """
+
+    def __init__(self, agent: Agent | str, nodes: int = NODE_LIMIT) -> None:
+        if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
+            raise ValueError(f"nodes must be a positive int, got {nodes!r}")
+        self.agent = as_agent(agent)
+        self.nodes = nodes
+        limit = "" if nodes == NODE_LIMIT else f":nodes={nodes}"
+        self.name = f"{self.agent.name}+exact{limit}"
+        self.decisions = 0
+        self.unproven = 0
+        self._workspace = Workspace()
+
+    def act(self, views: ViewBatch) -> np.ndarray:
+        """Chooses for the mover of every row.
+
+        Args:
+            views: What each mover knows.
+
+        Returns:
+            (B,) int64, a legal action for each row.
+        """
+        actions = np.asarray(self.agent.act(views)).astype(np.int64)
+        rows = np.flatnonzero(views.records["stock_size"] == 0)
+        if rows.size:
+            chosen = actions[rows]
+            self.unproven += best_actions(
+                self._workspace.memory,
+                rule_table(views.rules),
+                views.records[rows],
+                self.nodes,
+                chosen,
+            )
+            self.decisions += rows.size
+            actions[rows] = chosen
+        return actions

@@ -1,0 +1,1279 @@
+"""Exact values after exhaustion, where nothing is hidden any more (E3).
+
+:func:`solve` gives the value of a position and all optimal moves, :func:`couple_values` the value
+of every move, :func:`value_bounds` and :func:`solve_states` proven bounds within a budget. Inside
+other kernels, call :func:`position_bounds`. How it works, and what was tried, is in
+``docs/endgame.md``; clause numbers are those of ``docs/rules.md``.
+
+In the search a card is ``16 * suit + rank``, so that each suit has a lane of 16 bits in a mask and
+one kernel serves every deck size. The two table cards are an unordered pair there: swapping left
+with right changes no value.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from counterweight_env import kernels
+from counterweight_env.cards import cards_of, rule_table
+from counterweight_env.game import Game
+from counterweight_env.kernels import ONE, RIGHT, STATE, ZERO, bit, count_bits, kernel, lowest_bit
+from counterweight_env.phase import Phase
+from counterweight_env.rules import Rules, as_rules
+
+__all__ = [
+    "Solution",
+    "Workspace",
+    "couple_values",
+    "position_bounds",
+    "solve",
+    "solve_states",
+    "value_bounds",
+]
+
+Move = tuple[int, ...]
+
+DEFAULT_TABLE_SIZE: Final = 2**19
+#: Nodes between two looks for an interrupt; about half a second.
+SLICE: Final = 2**21
+UNLIMITED: Final = 2**62
+
+LANE: Final = np.uint64(0x1FFF)  # one suit
+COLUMN: Final = np.uint64(0x0001000100010001)  # one rank
+FLAG_BITS: Final = np.uint64(0xE000E000E000E000)  # what the cards leave free of a mask
+
+OPEN: Final = 99  # outside all values, which are at most 52
+ABORTED: Final = 100
+REPLIES: Final = 1 << 20  # orders moves that can be replied to after those that cannot
+MOST_DEAD: Final = 31  # fits the key
+DEAD_CARD: Final = 4095  # any one of them, as a move
+OFFSET: Final = 64  # makes values positive for the table
+
+KEPT_SIZE: Final = 10  # positions of fewer cards are searched again rather than kept
+DANGER_SIZE: Final = 16  # from here on better ordering is worth its time
+
+# The memory of a search is one array of words: counters, frames with their moves, table.
+NODES: Final = 0
+NODE_LIMIT: Final = 1
+READING: Final = 2  # 1 + discard_when_blocked of the values in the table, 0 = empty
+TABLE_MASK: Final = 3  # buckets - 1
+HEADER: Final = 8
+# A frame; small numbers that may be negative are stored plus OFFSET.
+MINE: Final = 0
+OTHER: Final = 1
+SQUARES: Final = 2  # left and right
+GOAL: Final = 3
+MY_DEAD: Final = 4
+OTHER_DEAD: Final = 5
+BEST: Final = 6
+LOW: Final = 7
+HIGH: Final = 8
+FIRST: Final = 9  # the key
+SECOND: Final = 10
+KEPT: Final = 11  # the bucket, 0 = not kept
+STARTED: Final = 12
+COUNT: Final = 13  # moves
+NEXT: Final = 14
+PASSED: Final = 15
+FRAME_WORDS: Final = 16
+PLY_WORDS: Final = FRAME_WORDS + 1225  # 50 cards, two at a time
+MAX_PLIES: Final = 53
+TABLE_START: Final = (HEADER + PLY_WORDS * MAX_PLIES + 7) // 8 * 8  # on a cache line
+ENTRY: Final = 4  # words: two of key, one of bounds and work, one unused
+BUCKET: Final = 2 * ENTRY
+
+
+def _geometry() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    above, below, same = (np.zeros(64, np.uint64) for _ in range(3))
+    for suit in range(4):
+        for rank in range(13):
+            card = 16 * suit + rank
+            above[card] = sum(1 << (16 * suit + r) for r in range(rank + 1, 13))
+            below[card] = sum(1 << (16 * suit + r) for r in range(rank))
+            same[card] = sum(1 << (16 * s + rank) for s in range(4))
+    return above, below, same
+
+
+ABOVE, BELOW, SAME = _geometry()
+#: What a reply counts for by the answers it leaves.
+DANGER: Final = (64 / np.sqrt(1 + np.arange(64))).astype(np.int64)
+
+
+# --- Couples ------------------------------------------------------------------------------------
+
+
+@kernel
+def lane_of(mask, suit):
+    """The ranks that a mask holds in one suit."""
+    return (mask >> np.uint64(16 * suit)) & LANE
+
+
+@kernel
+def ranks_in(mask):
+    """The ranks that a mask holds in any suit."""
+    mask |= mask >> np.uint64(32)
+    return (mask | mask >> np.uint64(16)) & LANE
+
+
+@kernel
+def paired_ranks(mask):
+    """The ranks of which a mask holds two cards or more."""
+    first = mask & LANE
+    second = (mask >> np.uint64(16)) & LANE
+    third = (mask >> np.uint64(32)) & LANE
+    fourth = (mask >> np.uint64(48)) & LANE
+    return (first & second) | (third & fourth) | ((first | second) & (third | fourth))
+
+
+@kernel
+def open_ranks(left, right):
+    """The ranks whose pairs may be placed (C3, or C4 on equal ranks)."""
+    low = left & 15
+    high = right & 15
+    if low == high:
+        return LANE
+    if low > high:
+        low, high = high, low
+    return (ONE << np.uint64(high)) - (ONE << np.uint64(low + 1))
+
+
+@kernel
+def count_couples(hand, pairs, left, right):
+    """About as many couples as a hand holds on the table; exactly 0 if it holds none.
+
+    `pairs` are the ranks of which the hand holds a pair, if C3 and C4 are in force.
+    """
+    total = 0
+    on_left = hand & SAME[left]
+    if on_left:
+        if left & 15 == right & 15:
+            total = count_bits(on_left) * (count_bits(on_left) - 1)
+        else:
+            total = count_bits(on_left) * count_bits(hand & SAME[right])
+    up = hand & ABOVE[left]
+    if up:
+        down = hand & BELOW[right]
+        if down:
+            total += count_bits(up) * count_bits(down) - count_bits(up & down)
+    down = hand & BELOW[left]
+    if down:
+        up = hand & ABOVE[right]
+        if up:
+            total += count_bits(up) * count_bits(down) - count_bits(up & down)
+    if pairs:
+        total += 2 * count_bits(pairs & open_ranks(left, right))
+    return total
+
+
+@kernel
+def count_all(hand, left, right, exchange):
+    """As :func:`count_couples`, finding the pairs itself."""
+    return count_couples(hand, paired_ranks(hand) if exchange else ZERO, left, right)
+
+
+@kernel
+def partners_of(card, hand, left, right, ranks):
+    """The cards of a hand that make a couple with `card`, whichever lies left.
+
+    `ranks` are those whose pairs may be placed.
+    """
+    card_bit = bit(card)
+    found = ZERO
+    if card_bit & SAME[left]:
+        found |= SAME[right]
+    if card_bit & SAME[right]:
+        found |= SAME[left]
+    if card_bit & ABOVE[left]:
+        found |= BELOW[right]
+    if card_bit & BELOW[left]:
+        found |= ABOVE[right]
+    if card_bit & ABOVE[right]:
+        found |= BELOW[left]
+    if card_bit & BELOW[right]:
+        found |= ABOVE[left]
+    if (ranks >> np.uint64(card & 15)) & ONE:
+        found |= SAME[card]
+    return found & hand & ~card_bit
+
+
+@kernel
+def danger(mine, other, other_pairs, left, right, exchange):
+    """How hard a couple's replies are to answer: the fewer answers they leave, the more."""
+    total = 0
+    ranks = open_ranks(left, right) if exchange else ZERO
+    my_pairs = paired_ranks(mine) if exchange else ZERO
+    cards = other
+    while cards:
+        card = lowest_bit(cards)
+        cards &= cards - ONE
+        partners = partners_of(card, cards, left, right, ranks)
+        while partners:
+            partner = lowest_bit(partners)
+            partners &= partners - ONE
+            total += DANGER[min(count_couples(mine, my_pairs, card, partner), 63)]
+    return total
+
+
+# --- What can still be placed -------------------------------------------------------------------
+
+
+@kernel
+def linked_cards(hand, cards, suits):
+    """The cards of a hand that share their rank with another card that may come to the table."""
+    first = cards & suits
+    second = lane_of(first, 1)
+    third = lane_of(first, 2)
+    fourth = lane_of(first, 3)
+    first &= LANE
+    others = second | third | fourth
+    others |= (first | third | fourth) << np.uint64(16)
+    others |= (first | second | fourth) << np.uint64(32)
+    others |= (first | second | third) << np.uint64(48)
+    return hand & others
+
+
+@kernel
+def reachable(mine, other, left, right, pairs):
+    """Which suits the table can still show, and which ranks C1 can still use.
+
+    A relaxation: cards never leave, and either player may move at any time. C1 takes a player two
+    ranks linked, or two cards of a rank of which the table shows the other two. `pairs` are the
+    ranks of which a player holds a pair, if C3 and C4 are in force.
+
+    Returns:
+        The suits as a mask of whole lanes, and the ranks.
+    """
+    cards = mine | other | bit(left) | bit(right)
+    suits = LANE << np.uint64(left & 48) | LANE << np.uint64(right & 48)
+    if pairs != ZERO:
+        paired = (paired_ranks(mine) * COLUMN & mine) | (paired_ranks(other) * COLUMN & other)
+        for suit in range(4):
+            if lane_of(paired, suit):
+                suits |= LANE << np.uint64(16 * suit)
+    quartets = cards & LANE
+    for suit in range(1, 4):
+        quartets &= lane_of(cards, suit)
+    while True:
+        ranks = ZERO
+        added = ZERO
+        linked = linked_cards(mine, cards, suits)
+        in_ranks = ranks_in(linked)
+        if in_ranks & (in_ranks - ONE) or in_ranks & quartets & paired_ranks(mine):
+            ranks |= in_ranks
+            added |= linked
+        linked = linked_cards(other, cards, suits)
+        in_ranks = ranks_in(linked)
+        if in_ranks & (in_ranks - ONE) or in_ranks & quartets & paired_ranks(other):
+            ranks |= in_ranks
+            added |= linked
+        grown = suits
+        for suit in range(4):
+            if lane_of(added, suit):
+                grown |= LANE << np.uint64(16 * suit)
+        if grown == suits:
+            return suits, ranks
+        suits = grown
+
+
+@kernel
+def live_cards(hand, suits, ranks, pairs):
+    """The cards of a hand that may still be placed."""
+    live = hand & suits
+    if pairs != ZERO:
+        live |= hand & ((paired_ranks(hand) | ranks) * COLUMN)
+    return live
+
+
+@kernel
+def most_couples(live, left, right, ranks, pairs):
+    """A bound on the couples that a player's live cards still make."""
+    if ranks == ZERO and pairs == ZERO and left & 48 != right & 48:
+        return min(count_bits(lane_of(live, left >> 4)), count_bits(lane_of(live, right >> 4)))
+    return count_bits(live) >> 1
+
+
+# --- Keys: equal for positions that play alike --------------------------------------------------
+
+
+@kernel
+def squeeze_ranks(mine, other, table):
+    """Closes the gaps of ranks that no card has; for C3 the order of all ranks matters."""
+    ranks = ranks_in(mine | other | table)
+    if ranks & (ranks + ONE) == ZERO:
+        return mine, other, table
+    new_mine = ZERO
+    new_other = ZERO
+    new_table = ZERO
+    place = ZERO
+    while ranks:
+        rank = np.uint64(lowest_bit(ranks))
+        ranks &= ranks - ONE
+        new_mine |= ((mine >> rank) & COLUMN) << place
+        new_other |= ((other >> rank) & COLUMN) << place
+        new_table |= ((table >> rank) & COLUMN) << place
+        place += ONE
+    return new_mine, new_other, new_table
+
+
+@kernel
+def normal_ranks(mine, other, table, ranks):
+    """Renames the ranks where only C1 and C2 are in force.
+
+    There the order matters within a suit only, and across suits only which cards share a rank that
+    C1 can still use. Each card takes the lowest place that this leaves it (the Foata normal form of
+    the order as a trace). Cards that share such a rank take a place to themselves.
+
+    Returns:
+        The renamed masks and the places of the ranks that are shared.
+    """
+    cards = mine | other | table
+    shared = (ranks & paired_ranks(cards)) * COLUMN
+    new_mine = ZERO
+    new_other = ZERO
+    new_table = ZERO
+    new_shared = ZERO
+    place = ZERO
+    while cards:
+        heads = ZERO
+        for suit in range(4):
+            lane = cards & (LANE << np.uint64(16 * suit))
+            heads |= lane & (~lane + ONE)
+        single = heads & ~shared
+        if single:
+            cards ^= single
+            while single:
+                card = single & (~single + ONE)
+                single ^= card
+                new = ONE << (np.uint64(lowest_bit(card) & 48) + place)
+                if mine & card:
+                    new_mine |= new
+                elif other & card:
+                    new_other |= new
+                else:
+                    new_table |= new
+        else:
+            ready = ranks_in(heads) & ~ranks_in(cards & ~heads)
+            rank = np.uint64(lowest_bit(ready))
+            column = (COLUMN << rank) & cards
+            cards ^= column
+            new_mine |= ((mine & column) >> rank) << place
+            new_other |= ((other & column) >> rank) << place
+            new_table |= ((table & column) >> rank) << place
+            new_shared |= ONE << place
+        place += ONE
+    return new_mine, new_other, new_table, new_shared
+
+
+@kernel
+def sort_suits(first, second):
+    """Puts the lanes of two masks in descending order."""
+    width = np.uint64(13)
+    a = lane_of(first, 0) << width | lane_of(second, 0)
+    b = lane_of(first, 1) << width | lane_of(second, 1)
+    c = lane_of(first, 2) << width | lane_of(second, 2)
+    d = lane_of(first, 3) << width | lane_of(second, 3)
+    if a < b:
+        a, b = b, a
+    if c < d:
+        c, d = d, c
+    if a < c:
+        a, c = c, a
+    if b < d:
+        b, d = d, b
+    if b < c:
+        b, c = c, b
+    return (
+        a >> width
+        | (b >> width) << np.uint64(16)
+        | (c >> width) << np.uint64(32)
+        | (d >> width) << np.uint64(48),
+        (a & LANE)
+        | (b & LANE) << np.uint64(16)
+        | (c & LANE) << np.uint64(32)
+        | (d & LANE) << np.uint64(48),
+    )
+
+
+@kernel
+def position_key(mine, other, left, right, ranks, pairs, my_dead, other_dead):
+    """The whole position in two words: no two that play differently have the same.
+
+    A card set in the first word is the mover's, in the second the other's, in both a table card.
+    The 12 bits that the cards leave free in each word hold the rest.
+    """
+    table = bit(left) | bit(right)
+    if pairs != ZERO:
+        mine, other, table = squeeze_ranks(mine, other, table)
+        shared = ZERO
+        rest = ONE
+    else:
+        mine, other, table, shared = normal_ranks(mine, other, table, ranks)
+        rest = ZERO
+    first, second = sort_suits(mine | table, other | table)
+    # 13 + 1 + 5 + 5 bits, three a lane.
+    rest |= shared << ONE | np.uint64(my_dead) << np.uint64(14)
+    rest |= np.uint64(other_dead) << np.uint64(19)
+    three = np.uint64(7)
+    for suit in range(4):
+        lane = np.uint64(16 * suit + 13)
+        first |= ((rest >> np.uint64(3 * suit)) & three) << lane
+        second |= ((rest >> np.uint64(3 * suit + 12)) & three) << lane
+    return first, second
+
+
+# --- The table ----------------------------------------------------------------------------------
+
+
+@kernel
+def bucket_of(memory, first, second):
+    """Where the two entries start that may hold a position."""
+    word = first * np.uint64(0x9E3779B97F4A7C15)
+    word ^= word >> np.uint64(32)
+    word = (word + second) * np.uint64(0xD6E8FEB86659FD93)
+    word ^= word >> np.uint64(32)
+    word *= np.uint64(0xD6E8FEB86659FD93)
+    word ^= word >> np.uint64(32)
+    return TABLE_START + BUCKET * np.int64(word & memory[TABLE_MASK])
+
+
+@kernel
+def find_entry(memory, bucket, first, second):
+    """The entry of a position, or -1."""
+    if memory[bucket] == first and memory[bucket + 1] == second:
+        return bucket
+    if memory[bucket + ENTRY] == first and memory[bucket + ENTRY + 1] == second:
+        return bucket + ENTRY
+    return -1
+
+
+@kernel
+def store_entry(memory, bucket, entry, first, second, low, high, work):
+    """Writes bounds. The costlier of two positions keeps the first entry of a bucket."""
+    work = np.uint64(min(work, 0xFFFFFFFF))
+    if entry < 0:
+        entry = bucket + ENTRY
+        if work >= memory[bucket + 2] >> np.uint64(16):
+            for word in range(3):
+                memory[entry + word] = memory[bucket + word]
+            entry = bucket
+    memory[entry] = first
+    memory[entry + 1] = second
+    memory[entry + 2] = (
+        np.uint64(low + OFFSET) | np.uint64(high + OFFSET) << np.uint64(8) | work << np.uint64(16)
+    )
+
+
+# --- The search ---------------------------------------------------------------------------------
+#
+# One loop over frames in the memory, because compiled functions that call themselves cannot be
+# cached. A frame asks: does the mover reach `goal`? Its answer is a bound on the proven side, below
+# `goal` or not; the words LOW and HIGH are what is known of the value whatever the goal.
+
+
+@kernel
+def set_frame(memory, frame, mine, other, left, right, goal, my_dead, other_dead):
+    """Writes down a question."""
+    memory[frame + MINE] = mine
+    memory[frame + OTHER] = other
+    memory[frame + SQUARES] = np.uint64(left << 6 | right)
+    memory[frame + GOAL] = np.uint64(goal + OFFSET)
+    memory[frame + MY_DEAD] = np.uint64(my_dead)
+    memory[frame + OTHER_DEAD] = np.uint64(other_dead)
+
+
+@kernel
+def look_up(memory, frame, left, right, ranks, pairs, low, high):
+    """Finds what the table knows of a frame's position and notes where it goes; (low, high)."""
+    first, second = position_key(
+        memory[frame + MINE],
+        memory[frame + OTHER],
+        left,
+        right,
+        ranks,
+        pairs,
+        memory[frame + MY_DEAD],
+        memory[frame + OTHER_DEAD],
+    )
+    bucket = bucket_of(memory, first, second)
+    entry = find_entry(memory, bucket, first, second)
+    if entry >= 0:
+        bounds = memory[entry + 2]
+        low = np.int64(bounds & np.uint64(255)) - OFFSET
+        high = np.int64((bounds >> np.uint64(8)) & np.uint64(255)) - OFFSET
+    memory[frame + FIRST] = first
+    memory[frame + SECOND] = second
+    memory[frame + KEPT] = np.uint64(bucket)
+    return low, high
+
+
+@kernel
+def open_lead(memory, frame, exchange):
+    """Opens a frame of the reading in which a blocked player passes (F1, F2).
+
+    The mover holds a couple. The value is the lead: the couples that the mover places from here on
+    less the other's. It does not depend on cards that can never be placed; of those only counts
+    whether a player has any, for such a hand is never empty.
+
+    Returns:
+        An answer, or OPEN if the frame now holds its moves.
+    """
+    mine = memory[frame + MINE]
+    other = memory[frame + OTHER]
+    left = np.int64(memory[frame + SQUARES] >> np.uint64(6))
+    right = np.int64(memory[frame + SQUARES] & np.uint64(63))
+    goal = np.int64(memory[frame + GOAL]) - OFFSET
+    high = count_bits(mine) >> 1
+    if high < goal:
+        return high
+    low = 1 - (count_bits(other) >> 1)
+    if low >= goal:
+        return low
+    most = high
+    my_pairs = paired_ranks(mine) if exchange else ZERO
+    other_pairs = paired_ranks(other) if exchange else ZERO
+    size = count_bits(mine | other)
+    memory[frame + KEPT] = ZERO
+    if size >= KEPT_SIZE:
+        pairs = my_pairs | other_pairs
+        suits, ranks = reachable(mine, other, left, right, pairs)
+        live = live_cards(mine, suits, ranks, pairs)
+        if live != mine:
+            mine = live
+            memory[frame + MINE] = live
+            memory[frame + MY_DEAD] = ONE
+        live = live_cards(other, suits, ranks, pairs)
+        if live != other:
+            other = live
+            memory[frame + OTHER] = live
+            memory[frame + OTHER_DEAD] = ONE
+        high = most_couples(mine, left, right, ranks, pairs)
+        if high < goal:
+            return high
+        most = high
+        low = 1 - most_couples(other, left, right, ranks, pairs)
+        if low >= goal:
+            return low
+        low, high = look_up(memory, frame, left, right, ranks, pairs, low, high)
+        if low >= goal:
+            return low
+        if high < goal:
+            return high
+    memory[frame + LOW] = np.uint64(low + OFFSET)
+    memory[frame + HIGH] = np.uint64(high + OFFSET)
+    memory[frame + STARTED] = memory[NODES]
+
+    best = 0
+    count = 0
+    start = frame + FRAME_WORDS
+    empties = memory[frame + MY_DEAD] == ZERO
+    ranks = open_ranks(left, right) & my_pairs
+    cards = mine
+    while cards:
+        card = lowest_bit(cards)
+        cards &= cards - ONE
+        partners = partners_of(card, cards, left, right, ranks)
+        while partners:
+            partner = lowest_bit(partners)
+            partners &= partners - ONE
+            rest = mine & ~(bit(card) | bit(partner))
+            worth = count_couples(other, other_pairs, card, partner)
+            if worth == 0 or rest == ZERO:
+                if rest != ZERO:
+                    worth = count_all(rest, card, partner, exchange)
+                if worth == 0 or (rest == ZERO and empties):  # the game is over
+                    if goal <= 1:
+                        return 1
+                    best = max(best, 1 + OFFSET)
+                    continue
+                if rest == ZERO:
+                    worth += REPLIES
+            elif most <= goal:
+                # The other places a couple at least, so that the lead stays below the goal.
+                best = max(best, most - 1 + OFFSET)
+                continue
+            elif size >= DANGER_SIZE:
+                worth = (
+                    REPLIES + 16 * danger(rest, other, other_pairs, card, partner, exchange)
+                    + min(count_all(rest, card, partner, exchange), 15)
+                )  # fmt: skip
+            else:
+                worth += REPLIES
+            memory[start + count] = np.uint64(worth << 12 | card << 6 | partner)
+            count += 1
+    memory[frame + BEST] = np.uint64(best)
+    memory[frame + COUNT] = np.uint64(count)
+    memory[frame + NEXT] = ZERO
+    return OPEN
+
+
+@kernel
+def open_race(memory, frame, exchange):
+    """Opens a frame of the reading in which a blocked player lays a card out of play.
+
+    The value is the mover's margin: the other's cards at the end less the own. Cards that can never
+    be placed count; MY_DEAD and OTHER_DEAD are how many there are, on top of the masks.
+
+    Returns:
+        An answer, or OPEN if the frame now holds its moves.
+    """
+    mine = memory[frame + MINE]
+    other = memory[frame + OTHER]
+    left = np.int64(memory[frame + SQUARES] >> np.uint64(6))
+    right = np.int64(memory[frame + SQUARES] & np.uint64(63))
+    goal = np.int64(memory[frame + GOAL]) - OFFSET
+    my_dead = np.int64(memory[frame + MY_DEAD])
+    other_dead = np.int64(memory[frame + OTHER_DEAD])
+    my_pairs = paired_ranks(mine) if exchange else ZERO
+    other_pairs = paired_ranks(other) if exchange else ZERO
+    pairs = my_pairs | other_pairs
+    suits, ranks = reachable(mine, other, left, right, pairs)
+    live = live_cards(mine, suits, ranks, pairs)
+    dead = my_dead + count_bits(mine & ~live)
+    my_most = most_couples(live, left, right, ranks, pairs)
+    if dead <= MOST_DEAD:
+        mine = live
+        my_dead = dead
+    live = live_cards(other, suits, ranks, pairs)
+    dead = other_dead + count_bits(other & ~live)
+    other_most = most_couples(live, left, right, ranks, pairs)
+    if dead <= MOST_DEAD:
+        other = live
+        other_dead = dead
+    my_cards = count_bits(mine) + my_dead
+    other_cards = count_bits(other) + other_dead
+    # Every turn takes one card or, with a couple, two; the mover's turns come first.
+    my_turns = my_cards - my_most
+    other_turns = other_cards - other_most
+    high = other_cards - my_turns + 1 if my_turns <= other_cards else -1
+    if high < goal:
+        return high
+    low = other_turns - my_cards if other_turns < my_cards else 1
+    if low >= goal:
+        return low
+    memory[frame + MINE] = mine
+    memory[frame + OTHER] = other
+    memory[frame + MY_DEAD] = np.uint64(my_dead)
+    memory[frame + OTHER_DEAD] = np.uint64(other_dead)
+    low, high = look_up(memory, frame, left, right, ranks, pairs, low, high)
+    if low >= goal:
+        return low
+    if high < goal:
+        return high
+    memory[frame + LOW] = np.uint64(low + OFFSET)
+    memory[frame + HIGH] = np.uint64(high + OFFSET)
+    memory[frame + STARTED] = memory[NODES]
+
+    best = 0
+    count = 0
+    start = frame + FRAME_WORDS
+    ranks = open_ranks(left, right) & my_pairs
+    cards = mine
+    while cards:
+        card = lowest_bit(cards)
+        cards &= cards - ONE
+        partners = partners_of(card, cards, left, right, ranks)
+        while partners:
+            partner = lowest_bit(partners)
+            partners &= partners - ONE
+            if mine == bit(card) | bit(partner) and my_dead == 0:
+                best = other_cards + OFFSET
+                continue
+            replies = count_couples(other, other_pairs, card, partner)
+            memory[start + count] = np.uint64(replies << 12 | card << 6 | partner)
+            count += 1
+    if count == 0 and best == 0:  # blocked: the table stays, so a card lies "on itself"
+        if my_cards == 1:
+            best = other_cards + OFFSET
+        else:
+            if my_dead > 0:
+                memory[start] = np.uint64(DEAD_CARD)
+                count = 1
+            cards = mine
+            while cards:
+                card = lowest_bit(cards)
+                cards &= cards - ONE
+                memory[start + count] = np.uint64(1 << 12 | card << 6 | card)
+                count += 1
+    memory[frame + BEST] = np.uint64(best)
+    memory[frame + COUNT] = np.uint64(count)
+    memory[frame + NEXT] = ZERO
+    return OPEN
+
+
+@kernel
+def next_move(memory, frame):
+    """Takes the frame's most promising move that is left."""
+    start = frame + FRAME_WORDS
+    first = start + np.int64(memory[frame + NEXT])
+    picked = first
+    for i in range(first + 1, start + np.int64(memory[frame + COUNT])):
+        if memory[i] < memory[picked]:
+            picked = i
+    move = memory[picked]
+    memory[picked] = memory[first]
+    memory[frame + NEXT] += ONE
+    return np.int64(move)
+
+
+@kernel
+def ask_lead(memory, frame, move):
+    """Sets the next frame to what follows a couple; the frame's PASSED says whose turn it is."""
+    mine = memory[frame + MINE]
+    other = memory[frame + OTHER]
+    card = (move >> 6) & 63
+    partner = move & 63
+    rest = mine & ~(bit(card) | bit(partner))
+    goal = np.int64(memory[frame + GOAL]) - OFFSET
+    my_dead = memory[frame + MY_DEAD]
+    other_dead = memory[frame + OTHER_DEAD]
+    child = frame + PLY_WORDS
+    if move >> 12 < REPLIES:  # the other has no reply and passes (F1)
+        memory[frame + PASSED] = ONE
+        set_frame(memory, child, rest, other, card, partner, goal - 1, my_dead, other_dead)
+    else:
+        memory[frame + PASSED] = ZERO
+        set_frame(memory, child, other, rest, card, partner, 2 - goal, other_dead, my_dead)
+
+
+@kernel
+def ask_race(memory, frame, move):
+    """Sets the next frame to what follows a couple or a card laid out of play."""
+    mine = memory[frame + MINE]
+    other = memory[frame + OTHER]
+    my_dead = memory[frame + MY_DEAD]
+    goal = np.int64(memory[frame + GOAL]) - OFFSET
+    left = (move >> 6) & 63
+    right = move & 63
+    if move == DEAD_CARD:
+        my_dead -= ONE
+    else:
+        mine &= ~(bit(left) | bit(right))
+    if left == right:  # no couple: the table stays
+        left = np.int64(memory[frame + SQUARES] >> np.uint64(6))
+        right = np.int64(memory[frame + SQUARES] & np.uint64(63))
+    child = frame + PLY_WORDS
+    other_dead = memory[frame + OTHER_DEAD]
+    set_frame(memory, child, other, mine, left, right, 1 - goal, other_dead, my_dead)
+
+
+@kernel
+def close_frame(memory, frame):
+    """The answer of a frame that is done, which the table keeps."""
+    best = np.int64(memory[frame + BEST]) - OFFSET
+    if memory[frame + KEPT] != ZERO:
+        low = np.int64(memory[frame + LOW]) - OFFSET
+        high = np.int64(memory[frame + HIGH]) - OFFSET
+        if memory[frame + BEST] >= memory[frame + GOAL]:
+            low = max(low, best)
+        else:
+            high = min(high, best)
+        first = memory[frame + FIRST]
+        second = memory[frame + SECOND]
+        bucket = np.int64(memory[frame + KEPT])
+        entry = find_entry(memory, bucket, first, second)
+        work = np.int64(memory[NODES] - memory[frame + STARTED])
+        store_entry(memory, bucket, entry, first, second, low, high, work)
+    return best
+
+
+@kernel
+def search(memory, mine, other, left, right, goal, exchange, discard):
+    """Whether the mover reaches `goal`: a lead in couples, or a margin if blocked players discard.
+
+    In the first case the mover must hold a couple.
+
+    Returns:
+        A proven lower bound of at least `goal`, or a proven upper bound below it; or ABORTED at the
+        node limit.
+    """
+    frame = HEADER
+    set_frame(memory, frame, mine, other, left, right, goal, 0, 0)
+    while True:
+        memory[NODES] += ONE
+        if memory[NODES] > memory[NODE_LIMIT]:
+            return ABORTED
+        if discard:
+            answer = open_race(memory, frame, exchange)
+        else:
+            answer = open_lead(memory, frame, exchange)
+        while True:
+            if answer != OPEN:
+                if frame == HEADER:
+                    return answer
+                frame -= PLY_WORDS
+                if discard:
+                    answer = -answer
+                elif memory[frame + PASSED]:
+                    answer += 1
+                else:
+                    answer = 1 - answer
+                memory[frame + BEST] = max(memory[frame + BEST], np.uint64(answer + OFFSET))
+            if (
+                memory[frame + BEST] < memory[frame + GOAL]
+                and memory[frame + NEXT] < memory[frame + COUNT]
+            ):
+                break
+            answer = close_frame(memory, frame)
+        move = next_move(memory, frame)
+        if discard:
+            ask_race(memory, frame, move)
+        else:
+            ask_lead(memory, frame, move)
+        frame += PLY_WORDS
+
+
+# --- From the root ------------------------------------------------------------------------------
+
+
+@kernel
+def to_lanes(mask, ranks):
+    """A mask of deck indexes as one of lanes."""
+    suit = (ONE << np.uint64(ranks)) - ONE
+    lanes = ZERO
+    for i in range(4):
+        lanes |= (mask & suit) << np.uint64(16 * i)
+        mask >>= np.uint64(ranks)
+    return lanes
+
+
+@kernel
+def ask(memory, mine, other, left, right, goal, exchange, discard):
+    """Whether the mover can end with a margin of at least `goal`: a bound on the proven side."""
+    if discard:
+        return search(memory, mine, other, left, right, goal, exchange, True)
+    ahead = count_bits(other) - count_bits(mine)
+    if count_all(mine, left, right, exchange) > 0:
+        value = search(memory, mine, other, left, right, (goal - ahead + 1) >> 1, exchange, False)
+        return ABORTED if value == ABORTED else ahead + 2 * value
+    if count_all(other, left, right, exchange) > 0:
+        # margin >= goal unless the other's lead is at least this
+        least = ((ahead - goal) >> 1) + 1
+        value = search(memory, other, mine, left, right, least, exchange, False)
+        return ABORTED if value == ABORTED else ahead - 2 * value
+    return ahead
+
+
+@kernel
+def as_result(margin_of, margin):
+    """A margin as it is, or as a win, draw or loss (F3)."""
+    return margin_of if margin else min(max(margin_of, -1), 1)
+
+
+@kernel
+def bounds_within(memory, mine, other, left, right, exchange, discard, margin, low, high):
+    """Proven bounds on the mover's result, as near as `low` to `high` need it.
+
+    Masks and cards are in lanes. Only questions between `low` and `high` are asked, so that the
+    bounds say whether the value is at most `low`, at least `high`, or what it is in between; they
+    stay apart at the node limit.
+    """
+    least = as_result(-count_bits(mine), margin)
+    most = as_result(count_bits(other), margin)
+    if mine == ZERO or other == ZERO:
+        value = as_result(count_bits(other) - count_bits(mine), margin)
+        return value, value
+    guess = np.int64(1)
+    while max(least, low) < min(most, high):
+        goal = min(max(guess, max(least, low) + 1), min(most, high))
+        value = ask(memory, mine, other, left, right, goal, exchange, discard)
+        if value == ABORTED:
+            break
+        if value >= goal:
+            least = max(least, as_result(value, margin))
+            guess = least + 1
+        else:
+            most = min(most, as_result(value, margin))
+            guess = most
+    return least, most
+
+
+@kernel
+def start_search(memory, discard, node_limit):
+    """Sets the counters; forgets a table of the other reading of `blocked`."""
+    memory[NODES] = ZERO
+    memory[NODE_LIMIT] = np.uint64(node_limit)
+    reading = np.uint64(2) if discard else ONE
+    if memory[READING] != reading:
+        memory[TABLE_START:] = ZERO
+        memory[READING] = reading
+
+
+@kernel
+def move_bounds(memory, table, game, first, second, margin, low, high):
+    """As :func:`bounds_within`, for the mover's result after one couple (or discard: NO_CARD)."""
+    player = np.int64(game["to_move"])
+    width = table["ranks"]
+    gone = bit(first)
+    left = np.int64(game["table"][0])
+    right = np.int64(game["table"][1])
+    if second != kernels.NO_CARD:
+        gone |= bit(second)
+        left = np.int64(first)
+        right = np.int64(second)
+    least, most = bounds_within(
+        memory,
+        to_lanes(game["hand"][1 - player], width),
+        to_lanes(game["hand"][player] & ~gone, width),
+        left // width * 16 + left % width,
+        right // width * 16 + right % width,
+        table["exchange"],
+        table["discard_when_blocked"],
+        margin,
+        -high,
+        -low,
+    )
+    return -most, -least
+
+
+@kernel
+def game_bounds(memory, table, game, margin):
+    """Bounds on the result of an exhausted game, for the mover; for player 0 if it is over."""
+    player = max(np.int64(game["to_move"]), 0)
+    if game["phase"] == RIGHT:
+        least = np.int64(-ABORTED)
+        most = np.int64(-ABORTED)
+        seconds = game["legal"]
+        while seconds:
+            second = lowest_bit(seconds)
+            seconds &= seconds - ONE
+            chosen = np.int64(game["chosen"])
+            low, high = move_bounds(
+                memory, table, game, chosen, second, margin, max(least, -OFFSET), OFFSET
+            )
+            least = max(least, low)
+            most = max(most, high)
+        return least, most
+    width = table["ranks"]
+    left = np.int64(game["table"][0])
+    right = np.int64(game["table"][1])
+    return bounds_within(
+        memory,
+        to_lanes(game["hand"][player], width),
+        to_lanes(game["hand"][1 - player], width),
+        left // width * 16 + left % width,
+        right // width * 16 + right % width,
+        table["exchange"],
+        table["discard_when_blocked"],
+        margin,
+        -OFFSET,
+        OFFSET,
+    )
+
+
+@kernel
+def position_bounds(memory, table, game, margin, node_limit):
+    """Proven bounds on the result of an exhausted game, for use in other kernels.
+
+    Args:
+        memory: ``Workspace(...).memory``; what it has learnt stays for the next call.
+        table: One ``RULE_TABLE`` record.
+        game: One ``STATE`` record; nothing is checked, and nothing in it changes.
+        margin: Whether to bound the final card difference rather than win, draw or loss.
+        node_limit: Positions to look at, at most.
+
+    Returns:
+        Two ints, low <= high, for the player on move, or for player 0 if the game is over. Equal
+        means solved. The nodes visited are in ``memory[NODES]``.
+    """
+    start_search(memory, table["discard_when_blocked"], node_limit)
+    return game_bounds(memory, table, game, margin)
+
+
+@kernel
+def bound_rows(memory, tables, games, margin, node_limit, row, nodes_now, low, high, nodes):
+    """Bounds the rows from `row` on, `node_limit` nodes each; stops after `nodes_now` nodes.
+
+    Returns the next row to do.
+    """
+    used = 0
+    while row < games.size and used < nodes_now:
+        least, most = position_bounds(memory, tables[0], games[row], margin, node_limit)
+        visited = min(np.int64(memory[NODES]), node_limit)
+        low[row] = least
+        high[row] = most
+        nodes[row] += visited
+        used += visited
+        row += 1
+    return row
+
+
+# --- The public border --------------------------------------------------------------------------
+
+
+class Workspace:
+    """The memory of a search: the move lists and a table of proven bounds.
+
+    The table is of fixed size. It stays valid from one position to the next, under all rules. A
+    workspace serves one search at a time.
+
+    Args:
+        table_size: Positions the table holds, 32 bytes each; a power of two, at least 2.
+
+    Attributes:
+        memory: uint64 array, as :func:`position_bounds` takes it.
+
+    Raises:
+        ValueError: ``table_size`` is no power of two or less than 2.
+    """
+
+    def __init__(self, table_size: int = DEFAULT_TABLE_SIZE) -> None:
+        if isinstance(table_size, bool) or not isinstance(table_size, (int, np.integer)):
+            raise ValueError(f"table_size must be an int, got {table_size!r}")
+        size = int(table_size)
+        if size < 2 or size & (size - 1):
+            raise ValueError(f"table_size must be a power of two of at least 2, got {size}")
+        self.table_size = size
+        self.memory = np.zeros(TABLE_START + ENTRY * size, np.uint64)
+        self.memory[TABLE_MASK] = size // 2 - 1
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self.memory[TABLE_START:] = 0
+
+
+_thread_local = threading.local()
+
+
+def _workspace(table_size: int) -> Workspace:
+    """The workspace that this thread keeps; a new one if another size is wanted."""
+    kept: Workspace | None = getattr(_thread_local, "workspace", None)
+    if kept is None or kept.table_size != table_size:
+        kept = Workspace(table_size)
+        _thread_local.workspace = kept
+    return kept
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What :func:`solve` found, from the side of the player on move.
+
+    Attributes:
+        value: 1 win, 0 draw, -1 loss (F3); with ``margin=True`` the opponent's cards less the
+            mover's at the end. None if the node limit left it open.
+        best: The moves proven to reach ``value``: couples ``(left, right)``, or ``(card,)`` where
+            a card is to be laid out of play. All of them if ``proven``.
+        nodes: Positions looked at.
+        proven: Whether value and list of moves are complete.
+        bounds: Proven bounds on the value.
+    """
+
+    value: int | None
+    best: list[Move]
+    nodes: int
+    proven: bool
+    bounds: tuple[int, int]
+
+
+class _Search:
+    """One question after another about one game, under one node limit."""
+
+    def __init__(
+        self, game: Game, node_limit: int | None, margin: bool, workspace: Workspace
+    ) -> None:
+        self.memory = workspace.memory
+        self.table = rule_table(game.rules)[0]
+        self.record = game._record
+        self.margin = bool(margin)
+        self.limit = _check_limit(node_limit)
+        start_search(self.memory, self.table["discard_when_blocked"], self.limit)
+
+    @property
+    def nodes(self) -> int:
+        return min(int(self.memory[NODES]), self.limit)
+
+    def bounds(self, move: Move | None, low: int = -OFFSET, high: int = OFFSET) -> tuple[int, int]:
+        """Bounds after a move (of the game if None), as near as `low` to `high` need it.
+
+        Kernels cannot be interrupted, so the search runs in slices, and starts again in each from
+        what the table has kept. Slices grow, so that a table that keeps little still gets there.
+        """
+        nodes_now = SLICE
+        while True:
+            self.memory[NODE_LIMIT] = min(int(self.memory[NODES]) + nodes_now, self.limit)
+            if move is None:
+                found = game_bounds(self.memory, self.table, self.record, self.margin)
+            else:
+                second = move[1] if len(move) == 2 else kernels.NO_CARD
+                found = move_bounds(
+                    self.memory, self.table, self.record, move[0], second, self.margin, low, high
+                )
+            least, most = int(found[0]), int(found[1])
+            if max(least, low) >= min(most, high) or self.memory[NODES] >= self.limit:
+                return least, most
+            nodes_now *= 2
+
+
+def _check_limit(node_limit: int | None) -> int:
+    if node_limit is None:
+        return UNLIMITED
+    if isinstance(node_limit, bool) or not isinstance(node_limit, (int, np.integer)):
+        raise ValueError(f"node_limit must be an int or None, got {node_limit!r}")
+    if node_limit < 0:
+        raise ValueError(f"node_limit must be at least 0, got {node_limit}")
+    return min(int(node_limit), UNLIMITED)
+
+
+def _check_exhausted(game: Game) -> None:
+    if not isinstance(game, Game):
+        raise TypeError(f"game must be a Game, got {game!r}")
+    if game.done:
+        raise ValueError("the game is over: nothing is left to solve")
+    if not game.exhausted:
+        raise ValueError(
+            f"only exhausted games can be solved: {game.stock_size} cards are in the stock"
+        )
+
+
+def _moves(game: Game) -> list[Move]:
+    """The mover's moves; in phase RIGHT those with the chosen card on the left."""
+    record = game._record
+    if game.phase == Phase.DISCARD:
+        return [(card,) for card in game.legal_actions()]
+    firsts = game.legal_actions() if game.chosen is None else [game.chosen]
+    table = rule_table(game.rules)[0]
+    hand = record["hand"][game.to_move]
+    left, right = record["table"]
+    return [
+        (first, second)
+        for first in firsts
+        for second in cards_of(kernels.right_cards(table, hand, left, right, first))
+    ]
+
+
+def solve(
+    game: Game,
+    node_limit: int | None = None,
+    margin: bool = False,
+    table_size: int = DEFAULT_TABLE_SIZE,
+) -> Solution:
+    """The exact value of an exhausted game and all optimal moves.
+
+    Args:
+        game: An exhausted game in any phase. In phase RIGHT the chosen card stays on the left.
+        node_limit: Positions to look at, at most; None for no limit.
+        margin: Solve for the final card difference instead of win, draw or loss.
+        table_size: Positions the table holds, 32 bytes each, a power of two. The table is kept for
+            the thread's next call with the same size.
+
+    Raises:
+        TypeError: ``game`` is not a :class:`Game`.
+        ValueError: The game is over or not exhausted, or another argument is bad.
+    """
+    _check_exhausted(game)
+    search = _Search(game, node_limit, margin, _workspace(table_size))
+    low, high = search.bounds(None)
+    if low < high:
+        return Solution(None, [], search.nodes, False, (low, high))
+    best = []
+    proven = True
+    for move in _moves(game):
+        least, most = search.bounds(move, low - 1, low)
+        if least >= low:
+            best.append(move)
+        elif most >= low:
+            proven = False
+    return Solution(low, best, search.nodes, proven, (low, high))
+
+
+def couple_values(
+    game: Game, margin: bool = False, table_size: int = DEFAULT_TABLE_SIZE
+) -> dict[Move, int]:
+    """The exact value of every move, for the mover; keys are those of ``Solution.best``.
+
+    Args:
+        game: An exhausted game in any phase.
+        margin: Values are final card differences instead of win, draw or loss.
+        table_size: As in :func:`solve`.
+
+    Raises:
+        TypeError: ``game`` is not a :class:`Game`.
+        ValueError: The game is over or not exhausted, or ``table_size`` is bad.
+    """
+    _check_exhausted(game)
+    search = _Search(game, None, margin, _workspace(table_size))
+    return {move: search.bounds(move)[0] for move in _moves(game)}
+
+
+def value_bounds(
+    game: Game,
+    node_limit: int | None,
+    margin: bool = False,
+    table_size: int = DEFAULT_TABLE_SIZE,
+) -> tuple[int, int]:
+    """Proven bounds on the value for the mover, within a budget; equal bounds are the value.
+
+    Args:
+        game: An exhausted game in any phase.
+        node_limit: Positions to look at, at most; 0 gives what can be said without a search.
+        margin: Bounds on the final card difference instead of win, draw or loss.
+        table_size: As in :func:`solve`.
+
+    Raises:
+        TypeError: ``game`` is not a :class:`Game`.
+        ValueError: The game is over or not exhausted, or another argument is bad.
+    """
+    _check_exhausted(game)
+    return _Search(game, node_limit, margin, _workspace(table_size)).bounds(None)
+
+
+def solve_states(
+    states: np.ndarray,
+    rules: Rules | str,
+    node_limit: int | None = None,
+    margin: bool = False,
+    workspace: Workspace | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Proven bounds on the values of many exhausted games.
+
+    Args:
+        states: (B,) of dtype ``STATE``; games may be over.
+        rules: A :class:`Rules` or its text.
+        node_limit: Positions to look at, at most, per game; None for no limit.
+        margin: Bounds on the final card difference instead of win, draw or loss.
+        workspace: The memory to use; one that the thread keeps if None.
+
+    Returns:
+        low (B,) int8, high (B,) int8 and nodes (B,) int64. Bounds are for the player on move, or
+        for player 0 if the game is over; equal bounds are the value.
+
+    Raises:
+        ValueError: ``states`` has another shape or dtype, or a game is not exhausted; the message
+            names the row.
+    """
+    rules = as_rules(rules)
+    if not isinstance(states, np.ndarray) or states.dtype != STATE or states.ndim != 1:
+        raise ValueError("states must be a 1-D array of dtype STATE")
+    open_rows = np.flatnonzero((states["stock_size"] > 0) & (states["phase"] != kernels.OVER))
+    if open_rows.size:
+        row = int(open_rows[0])
+        raise ValueError(
+            f"only exhausted games can be solved: row {row} has "
+            f"{states['stock_size'][row]} cards in the stock"
+        )
+    limit = _check_limit(node_limit)
+    memory = (workspace or _workspace(DEFAULT_TABLE_SIZE)).memory
+    low = np.zeros(len(states), np.int8)
+    high = np.zeros(len(states), np.int8)
+    nodes = np.zeros(len(states), np.int64)
+    row = 0
+    row_limit = min(limit, SLICE)
+    nodes_now = SLICE
+    while row < len(states):
+        done = bound_rows(
+            memory, rule_table(rules), states, margin, row_limit, row, nodes_now, low, high, nodes
+        )
+        # Only the last row can have met a slice's limit that is not its own.
+        last = done - 1
+        if low[last] < high[last] and nodes[last] < limit:
+            row = last
+            row_limit = min(2 * row_limit, limit - int(nodes[last]))
+            nodes_now = 1  # this row only
+        else:
+            row = done
+            row_limit = min(limit, SLICE)
+            nodes_now = SLICE
+    return low, high, nodes

@@ -1,0 +1,208 @@
+"""What a training run is: :class:`TrainConfig`, its presets and its JSON form."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+from counterweight_env.rules import as_rules
+
+__all__ = ["PRESETS", "TrainConfig"]
+
+REWARDS: Final = ("outcome", "margin")
+BASELINES: Final = ("random", "greedy", "keeper", "cautious")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One self-play training run. Equal configurations give equal weights on one machine.
+
+    A *step* is one decision of the learner. Snapshots and checkpoints are taken between rollouts,
+    at the first one that lies the given steps after the last; training ends with the rollout that
+    reaches ``total_steps``.
+
+    Args:
+        rules: The text of a rule set, such as ``"classic"``.
+        reward: ``"outcome"`` or ``"margin"``.
+        seed: From 0 to 2**32 - 1, for the weights, the deals and all draws.
+        total_steps: Decisions of the learner, over all games.
+        num_envs: Games played side by side.
+        n_steps: Decisions a game in each rollout.
+        batch_size: Decisions a gradient step; divides ``num_envs * n_steps``.
+        n_epochs: Passes over each rollout.
+        learning_rate: Adam's, at the start.
+        final_learning_rate: Adam's, at the end; linear between.
+        ent_coef: Weight of the entropy bonus.
+        gamma: Discount a decision.
+        gae_lambda: Of generalized advantage estimation.
+        clip_range: Of PPO's probability ratio.
+        net_arch: Widths of the hidden layers, for actor and critic each.
+        baselines: Texts of agents that are both opponents and the rows of the final table.
+        self_share: Share of the games against the newest snapshot.
+        past_share: Share of the games against older snapshots.
+        baseline_share: Share of the games against baselines.
+        snapshot_every: Steps between snapshots.
+        pool_size: The most snapshots kept as opponents.
+        checkpoint_every: Steps between checkpoints.
+        keep_checkpoints: The most checkpoints kept.
+        eval_deals: Duplicate deals (two games each) against every baseline at the end.
+        threads: Torch threads. Sums are split by thread, so weights depend on it in the last bit.
+            The nets are small: more than one is slower, and much slower on a busy machine.
+
+    Raises:
+        ValueError: A field is bad; the message names it and its value.
+    """
+
+    rules: str = "classic"
+    reward: str = "outcome"
+    seed: int = 0
+    total_steps: int = 1_500_000
+    num_envs: int = 1024
+    n_steps: int = 32
+    batch_size: int = 512
+    n_epochs: int = 3
+    learning_rate: float = 1.5e-3
+    final_learning_rate: float = 1.5e-4
+    ent_coef: float = 0.01
+    gamma: float = 1.0
+    gae_lambda: float = 0.9
+    clip_range: float = 0.2
+    net_arch: tuple[int, ...] = (128, 128)
+    baselines: tuple[str, ...] = BASELINES
+    self_share: float = 0.5
+    past_share: float = 0.3
+    baseline_share: float = 0.2
+    snapshot_every: int = 100_000
+    pool_size: int = 5
+    checkpoint_every: int = 250_000
+    keep_checkpoints: int = 2
+    eval_deals: int = 1000
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "rules", str(as_rules(self.rules)))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"rules: {error}") from error
+        if self.reward not in REWARDS:
+            raise ValueError(f"reward must be one of {REWARDS}, got {self.reward!r}")
+        self._check_int("seed", 0)
+        for name in ("total_steps", "num_envs", "n_steps", "n_epochs", "snapshot_every"):
+            self._check_int(name, 1)
+        for name in ("checkpoint_every", "keep_checkpoints", "eval_deals", "threads"):
+            self._check_int(name, 1)
+        self._check_int("batch_size", 2)
+        self._check_int("pool_size", 2)
+        if self.seed >= 2**32:
+            raise ValueError(f"seed must be less than 2**32, got {self.seed}")
+        if self.rollout_steps % self.batch_size:
+            raise ValueError(
+                f"batch_size must divide num_envs * n_steps = {self.rollout_steps}, "
+                f"got {self.batch_size}"
+            )
+        for name in ("learning_rate", "final_learning_rate", "ent_coef"):
+            self._check_float(name, 0.0, math.inf)
+        for name in ("gamma", "gae_lambda", "clip_range"):
+            self._check_float(name, 0.0, 1.0)
+        for name in ("self_share", "past_share", "baseline_share"):
+            self._check_float(name, 0.0, 1.0)
+        if self.self_share + self.past_share + self.baseline_share <= 0:
+            raise ValueError("self_share, past_share and baseline_share must not all be 0")
+        self._check_tuple("net_arch")
+        for width in self.net_arch:
+            if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+                raise ValueError(f"net_arch must hold ints of at least 1, got {self.net_arch!r}")
+        self._check_tuple("baselines")
+        if not all(isinstance(text, str) for text in self.baselines):
+            raise ValueError(f"baselines must hold texts of agents, got {self.baselines!r}")
+        if len(set(self.baselines)) != len(self.baselines):
+            raise ValueError(f"baselines must differ, got {self.baselines!r}")
+
+    def _check_int(self, name: str, least: int) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{name} must be an int, got {value!r}")
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")
+
+    def _check_float(self, name: str, low: float, high: float) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"{name} must be a number, got {value!r}")
+        if not (low <= value <= high and math.isfinite(value)):
+            raise ValueError(f"{name} must be finite and from {low} to {high}, got {value}")
+
+    def _check_tuple(self, name: str) -> None:
+        value = getattr(self, name)
+        if not isinstance(value, (tuple, list)) or not value:
+            raise ValueError(f"{name} must be a non-empty tuple, got {value!r}")
+        object.__setattr__(self, name, tuple(value))
+
+    @property
+    def rollout_steps(self) -> int:
+        """Decisions in one rollout."""
+        return self.num_envs * self.n_steps
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> TrainConfig:
+        """A preset, with some fields changed.
+
+        Raises:
+            ValueError: There is no such preset or field, or a value is bad.
+        """
+        if name not in PRESETS:
+            raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
+        return cls._from_fields({**PRESETS[name], **changes})
+
+    @classmethod
+    def from_json(cls, text: str) -> TrainConfig:
+        """Reads what :meth:`to_json` writes.
+
+        Raises:
+            ValueError: The text is no JSON object, names an unknown field, or a value is bad.
+        """
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"a configuration must be JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise ValueError(f"a configuration must be a JSON object, got {values!r}")
+        return cls._from_fields(values)
+
+    @classmethod
+    def _from_fields(cls, values: dict[str, Any]) -> TrainConfig:
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in values:
+            if name not in known:
+                raise ValueError(f"unknown field {name!r}; known: {', '.join(known)}")
+        return cls(**values)
+
+    def to_json(self) -> str:
+        """The configuration as a JSON object, one field a line."""
+        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+    def differences(self, other: TrainConfig) -> list[str]:
+        """The fields in which another configuration differs, as ``"name: mine, not theirs"``."""
+        return [
+            f"{field.name}: {getattr(self, field.name)!r}, not {getattr(other, field.name)!r}"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != getattr(other, field.name)
+        ]
+
+
+#: ``quick`` shows a whole run in under three minutes on two cores, ``standard`` takes half an hour.
+PRESETS: Final[dict[str, dict[str, Any]]] = {
+    "quick": {},
+    "standard": {
+        "total_steps": 12_000_000,
+        "batch_size": 1024,
+        "net_arch": (256, 256),
+        "snapshot_every": 500_000,
+        "pool_size": 8,
+        "checkpoint_every": 1_000_000,
+        "eval_deals": 4000,
+    },
+}
