@@ -53,7 +53,8 @@ MOST_DEAD: Final = 31  # fits the key
 DEAD_CARD: Final = 4095  # any one of them, as a move
 OFFSET: Final = 64  # makes values positive for the table
 
-KEPT_SIZE: Final = 10  # positions of fewer cards are searched again rather than kept
+WAYS: Final = 16  # claims a set
+KEPT_SIZE: Final = 8  # positions of fewer cards are searched again rather than kept
 DANGER_SIZE: Final = 16  # from here on better ordering is worth its time
 
 # The memory of a search is one array of words: counters, frames with their moves, table.
@@ -61,6 +62,8 @@ NODES: Final = 0
 NODE_LIMIT: Final = 1
 READING: Final = 2  # 1 + discard_when_blocked of the values in the table, 0 = empty
 TABLE_MASK: Final = 3  # buckets - 1
+GROUNDS: Final = 4  # the cards that the last answer rests on
+SET_MASK: Final = 5  # sets of claims - 1
 HEADER: Final = 8
 # A frame; small numbers that may be negative are stored plus OFFSET.
 MINE: Final = 0
@@ -79,7 +82,9 @@ STARTED: Final = 12
 COUNT: Final = 13  # moves
 NEXT: Final = 14
 PASSED: Final = 15
-FRAME_WORDS: Final = 16
+REGION: Final = 16
+MOVE: Final = 17
+FRAME_WORDS: Final = 18
 PLY_WORDS: Final = FRAME_WORDS + 1225  # 50 cards, two at a time
 MAX_PLIES: Final = 53
 TABLE_START: Final = (HEADER + PLY_WORDS * MAX_PLIES + 7) // 8 * 8  # on a cache line
@@ -467,6 +472,123 @@ def store_entry(memory, bucket, entry, first, second, low, high, work):
     )
 
 
+# --- What a claim rests on ----------------------------------------------------------------------
+
+
+@kernel
+def grounds_of_couples(hand, other, left, right, exchange):
+    """Cards that settle which couples a hand holds on the table.
+
+    Any hand that has the same of these cards holds no other couples, and as good as this one: those
+    it holds it still holds. `other` only helps to choose among equally good answers.
+    """
+    grounds = ZERO
+    for way in range(3):
+        if way == 0:
+            on_left = SAME[left]
+            on_right = SAME[right]
+        elif way == 1:
+            on_left = ABOVE[left]
+            on_right = BELOW[right]
+        else:
+            on_left = BELOW[left]
+            on_right = ABOVE[right]
+        if hand & on_left:
+            grounds |= on_right
+            if hand & on_right:
+                grounds |= on_left
+        elif hand & on_right:
+            grounds |= on_left
+        elif count_bits(on_left & other) < count_bits(on_right & other):
+            grounds |= on_left
+        else:
+            grounds |= on_right
+    if exchange:
+        ranks = open_ranks(left, right)
+        twice = paired_ranks(hand)
+        once = ranks_in(hand) & ~twice
+        # Of a rank that the hand lacks one card may go to it without making a pair.
+        lacks = ranks & ~once & ~twice
+        free = hand & (once * COLUMN)
+        for suit in range(4):
+            found = lacks & lane_of(other, suit)
+            free |= found << np.uint64(16 * suit)
+            lacks &= ~found
+        free |= lacks
+        grounds |= (ranks * COLUMN) & ~free
+    return grounds
+
+
+@kernel
+def some_couple(hand, left, right, exchange):
+    """The two cards of one couple that a hand holds."""
+    ranks = open_ranks(left, right) & paired_ranks(hand) if exchange else ZERO
+    cards = hand
+    while cards:
+        card = lowest_bit(cards)
+        cards &= cards - ONE
+        partners = partners_of(card, cards, left, right, ranks)
+        if partners:
+            return bit(card) | (partners & (~partners + ONE))
+    return ZERO
+
+
+@kernel
+def claim_key(mine, other, left, right, exchange):
+    """What two positions must share for a claim on one to be tried on the other."""
+    if left > right:
+        left, right = right, left
+    return np.uint64(
+        left | right << 6 | count_bits(mine) << 12 | count_bits(other) << 18 | np.int64(exchange) << 24
+    )
+
+
+@kernel
+def set_of(memory, key):
+    """Where the set of claims under a key starts."""
+    word = key * np.uint64(0x9E3779B97F4A7C15)
+    word ^= word >> np.uint64(29)
+    word *= np.uint64(0xD6E8FEB86659FD93)
+    word ^= word >> np.uint64(32)
+    return TABLE_START + WAYS * ENTRY * np.int64(word & memory[SET_MASK])
+
+
+@kernel
+def find_claim(memory, start, key, mine, other, goal):
+    """A claim that answers whether the lead reaches `goal`; -1 if there is none."""
+    for entry in range(start, start + WAYS * ENTRY, ENTRY):
+        about = memory[entry + 3]
+        if about & np.uint64(0x1FFFFFF) != key:
+            continue
+        grounds = memory[entry + 2]
+        if mine & grounds != memory[entry] or other & grounds != memory[entry + 1]:
+            continue
+        value = np.int64((about >> np.uint64(26)) & np.uint64(255)) - OFFSET
+        if (value < goal) == ((about >> np.uint64(25)) & ONE != ZERO):
+            return entry
+    return -1
+
+
+@kernel
+def store_claim(memory, start, key, mine, other, grounds, value, goal, work):
+    """Keeps a claim in place of the cheapest of its set."""
+    picked = start
+    least = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for entry in range(start, start + WAYS * ENTRY, ENTRY):
+        cost = memory[entry + 3] >> np.uint64(34)
+        if cost < least:
+            least = cost
+            picked = entry
+    memory[picked] = mine & grounds
+    memory[picked + 1] = other & grounds
+    memory[picked + 2] = grounds
+    below = ONE if value < goal else ZERO
+    work = np.uint64(min(work + 1, 2**30 - 1))
+    memory[picked + 3] = (
+        key | below << np.uint64(25) | np.uint64(value + OFFSET) << np.uint64(26) | work << np.uint64(34)
+    )
+
+
 # --- The search ---------------------------------------------------------------------------------
 #
 # One loop over frames in the memory, because compiled functions that call themselves cannot be
@@ -528,48 +650,31 @@ def open_lead(memory, frame, exchange):
     goal = np.int64(memory[frame + GOAL]) - OFFSET
     high = count_bits(mine) >> 1
     if high < goal:
+        memory[GROUNDS] = ZERO
         return high
     low = 1 - (count_bits(other) >> 1)
     if low >= goal:
+        memory[GROUNDS] = some_couple(mine, left, right, exchange)
         return low
-    most = high
     my_pairs = paired_ranks(mine) if exchange else ZERO
     other_pairs = paired_ranks(other) if exchange else ZERO
     size = count_bits(mine | other)
     memory[frame + KEPT] = ZERO
     if size >= KEPT_SIZE:
-        pairs = my_pairs | other_pairs
-        suits, ranks = reachable(mine, other, left, right, pairs)
-        live = live_cards(mine, suits, ranks, pairs)
-        if live != mine:
-            mine = live
-            memory[frame + MINE] = live
-            memory[frame + MY_DEAD] = ONE
-        live = live_cards(other, suits, ranks, pairs)
-        if live != other:
-            other = live
-            memory[frame + OTHER] = live
-            memory[frame + OTHER_DEAD] = ONE
-        high = most_couples(mine, left, right, ranks, pairs)
-        if high < goal:
-            return high
-        most = high
-        low = 1 - most_couples(other, left, right, ranks, pairs)
-        if low >= goal:
-            return low
-        low, high = look_up(memory, frame, left, right, ranks, pairs, low, high)
-        if low >= goal:
-            return low
-        if high < goal:
-            return high
-    memory[frame + LOW] = np.uint64(low + OFFSET)
-    memory[frame + HIGH] = np.uint64(high + OFFSET)
+        key = claim_key(mine, other, left, right, exchange)
+        start = set_of(memory, key)
+        entry = find_claim(memory, start, key, mine, other, goal)
+        if entry >= 0:
+            memory[GROUNDS] = memory[entry + 2]
+            return np.int64((memory[entry + 3] >> np.uint64(26)) & np.uint64(255)) - OFFSET
+        memory[frame + KEPT] = np.uint64(start)
+        memory[frame + FIRST] = key
     memory[frame + STARTED] = memory[NODES]
+    memory[frame + REGION] = ZERO
 
     best = 0
     count = 0
     start = frame + FRAME_WORDS
-    empties = memory[frame + MY_DEAD] == ZERO
     ranks = open_ranks(left, right) & my_pairs
     cards = mine
     while cards:
@@ -584,17 +689,17 @@ def open_lead(memory, frame, exchange):
             if worth == 0 or rest == ZERO:
                 if rest != ZERO:
                     worth = count_all(rest, card, partner, exchange)
-                if worth == 0 or (rest == ZERO and empties):  # the game is over
+                if worth == 0 or rest == ZERO:  # the game is over
+                    grounds = bit(card) | bit(partner)
+                    if rest != ZERO:
+                        grounds |= grounds_of_couples(other, rest, card, partner, exchange)
+                        grounds |= grounds_of_couples(rest, other, card, partner, exchange)
                     if goal <= 1:
+                        memory[GROUNDS] = grounds
                         return 1
+                    memory[frame + REGION] |= grounds
                     best = max(best, 1 + OFFSET)
                     continue
-                if rest == ZERO:
-                    worth += REPLIES
-            elif most <= goal:
-                # The other places a couple at least, so that the lead stays below the goal.
-                best = max(best, most - 1 + OFFSET)
-                continue
             elif size >= DANGER_SIZE:
                 worth = (
                     REPLIES + 16 * danger(rest, other, other_pairs, card, partner, exchange)
@@ -728,15 +833,55 @@ def ask_lead(memory, frame, move):
     partner = move & 63
     rest = mine & ~(bit(card) | bit(partner))
     goal = np.int64(memory[frame + GOAL]) - OFFSET
-    my_dead = memory[frame + MY_DEAD]
-    other_dead = memory[frame + OTHER_DEAD]
+    memory[frame + MOVE] = np.uint64(move & 4095)
     child = frame + PLY_WORDS
     if move >> 12 < REPLIES:  # the other has no reply and passes (F1)
         memory[frame + PASSED] = ONE
-        set_frame(memory, child, rest, other, card, partner, goal - 1, my_dead, other_dead)
+        set_frame(memory, child, rest, other, card, partner, goal - 1, 0, 0)
     else:
         memory[frame + PASSED] = ZERO
-        set_frame(memory, child, other, rest, card, partner, 2 - goal, other_dead, my_dead)
+        set_frame(memory, child, other, rest, card, partner, 2 - goal, 0, 0)
+
+
+@kernel
+def take_lead(memory, frame, answer, exchange):
+    """Takes the answer to what follows a couple into account."""
+    card = np.int64(memory[frame + MOVE] >> np.uint64(6))
+    partner = np.int64(memory[frame + MOVE] & np.uint64(63))
+    couple = bit(card) | bit(partner)
+    grounds = memory[GROUNDS] | couple
+    if memory[frame + PASSED]:
+        answer += 1
+        mine = memory[frame + MINE] & ~couple
+        grounds |= grounds_of_couples(memory[frame + OTHER], mine, card, partner, exchange)
+    else:
+        answer = 1 - answer
+    reached = np.uint64(answer + OFFSET)
+    if reached >= memory[frame + GOAL]:
+        memory[frame + REGION] = grounds
+    else:
+        memory[frame + REGION] |= grounds
+    memory[frame + BEST] = max(memory[frame + BEST], reached)
+
+
+@kernel
+def close_lead(memory, frame, exchange):
+    """The answer of a frame that is done, which the table keeps with what it rests on."""
+    mine = memory[frame + MINE]
+    other = memory[frame + OTHER]
+    best = np.int64(memory[frame + BEST]) - OFFSET
+    goal = np.int64(memory[frame + GOAL]) - OFFSET
+    grounds = memory[frame + REGION]
+    if best < goal:  # no couple does it, so it rests on there being no others
+        left = np.int64(memory[frame + SQUARES] >> np.uint64(6))
+        right = np.int64(memory[frame + SQUARES] & np.uint64(63))
+        grounds |= grounds_of_couples(mine, other, left, right, exchange)
+    memory[GROUNDS] = grounds
+    if memory[frame + KEPT] != ZERO:
+        start = np.int64(memory[frame + KEPT])
+        work = np.int64(memory[NODES] - memory[frame + STARTED])
+        store_claim(memory, start, memory[frame + FIRST], mine, other, grounds, best, goal, work)
+    return best
 
 
 @kernel
@@ -761,7 +906,7 @@ def ask_race(memory, frame, move):
 
 
 @kernel
-def close_frame(memory, frame):
+def close_race(memory, frame):
     """The answer of a frame that is done, which the table keeps."""
     best = np.int64(memory[frame + BEST]) - OFFSET
     if memory[frame + KEPT] != ZERO:
@@ -806,18 +951,19 @@ def search(memory, mine, other, left, right, goal, exchange, discard):
                     return answer
                 frame -= PLY_WORDS
                 if discard:
-                    answer = -answer
-                elif memory[frame + PASSED]:
-                    answer += 1
+                    reached = np.uint64(OFFSET - answer)
+                    memory[frame + BEST] = max(memory[frame + BEST], reached)
                 else:
-                    answer = 1 - answer
-                memory[frame + BEST] = max(memory[frame + BEST], np.uint64(answer + OFFSET))
+                    take_lead(memory, frame, answer, exchange)
             if (
                 memory[frame + BEST] < memory[frame + GOAL]
                 and memory[frame + NEXT] < memory[frame + COUNT]
             ):
                 break
-            answer = close_frame(memory, frame)
+            if discard:
+                answer = close_race(memory, frame)
+            else:
+                answer = close_lead(memory, frame, exchange)
         move = next_move(memory, frame)
         if discard:
             ask_race(memory, frame, move)
@@ -1027,8 +1173,9 @@ class Workspace:
         if size < 2 or size & (size - 1):
             raise ValueError(f"table_size must be a power of two of at least 2, got {size}")
         self.table_size = size
-        self.memory = np.zeros(TABLE_START + ENTRY * size, np.uint64)
+        self.memory = np.zeros(TABLE_START + ENTRY * max(size, WAYS), np.uint64)
         self.memory[TABLE_MASK] = size // 2 - 1
+        self.memory[SET_MASK] = max(size // WAYS, 1) - 1
 
     def clear(self) -> None:
         """Forgets everything."""

@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 from train.config import PRESETS, TrainConfig
 
 if TYPE_CHECKING:
+    from counterweight_env.game import Game
+    from counterweight_env.speed import Workload
+
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["main"]
@@ -46,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=version("counterweight-env"))
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_train(subparsers)
+    _add_solve(subparsers)
+    _add_speed(subparsers)
     parsed = parser.parse_args(arguments)
     try:
         parsed.run(parsed)
@@ -158,6 +163,138 @@ def _read_run(arguments: argparse.Namespace) -> tuple[TrainConfig, Path]:
         rules = re.sub(r"[^\w.=-]+", "_", config.rules).strip("_")
         out = Path("runs") / f"{rules}-{arguments.preset or 'quick'}-seed{config.seed}"
     return config, out
+
+
+# --- counterweight solve ------------------------------------------------------------------------
+
+
+def _add_solve(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "solve",
+        help="solve a position after exhaustion exactly",
+        description="Gives the exact value of a position after exhaustion, for the player on move.",
+    )
+    parser.add_argument("--rules", help='"classic" if not given')
+    parser.add_argument("--table", metavar="LEFT,RIGHT", help='the table cards, such as "TS,3H"')
+    parser.add_argument("--me", metavar="CARDS", help="the hand of the player on move")
+    parser.add_argument("--opponent", metavar="CARDS", help="the other hand")
+    parser.add_argument(
+        "--game", type=Path, metavar="FILE", help="a game's JSON, instead of the cards"
+    )
+    parser.add_argument("--best-moves", action="store_true", help="list all optimal moves")
+    parser.add_argument(
+        "--margin", action="store_true", help="solve for the final card difference instead"
+    )
+    parser.add_argument("--nodes", type=int, metavar="N", help="positions to look at, at most")
+    parser.set_defaults(run=_solve)
+
+
+def _solve(arguments: argparse.Namespace) -> None:
+    from counterweight_env.endgame import solve
+    from counterweight_env.render import action_label
+
+    try:
+        game = _read_position(arguments)
+        solution = solve(game, arguments.nodes, arguments.margin)
+    except (ValueError, OSError) as error:
+        raise UsageError(str(error)) from error
+    print(game)
+    print(f"\n{_verdict(solution.value, solution.bounds, arguments.margin)}", end=" ")
+    print(f"for player_{game.to_move}, who is on move ({solution.nodes:,} positions looked at).")
+    if arguments.best_moves:
+        for move in solution.best:
+            print(" on the left, ".join(action_label(card, game.rules) for card in move), end="")
+            print(" on the right" if len(move) == 2 else " laid away")
+        if not solution.proven:
+            print("(the node limit left other moves open)")
+
+
+def _verdict(value: int | None, bounds: tuple[int, int], margin: bool) -> str:
+    if value is None:
+        return f"Not solved within the node limit: from {bounds[0]} to {bounds[1]}"
+    if margin:
+        return f"The final card difference is {value:+d}"
+    return {1: "A win", 0: "A draw", -1: "A loss"}[value]
+
+
+def _read_position(arguments: argparse.Namespace) -> Game:
+    """The game that the arguments describe.
+
+    Raises:
+        ValueError: Cards or the file are missing or bad.
+        OSError: The file cannot be read.
+    """
+    from counterweight_env.game import Game
+
+    cards = {name: getattr(arguments, name) for name in ("table", "me", "opponent")}
+    if arguments.game is not None:
+        given = [name for name in ("rules", *cards) if getattr(arguments, name) is not None]
+        if given:
+            raise ValueError(f"--game holds the whole position; leave out --{' --'.join(given)}")
+        return Game.from_json(arguments.game.read_text())
+    missing = [name for name, text in cards.items() if text is None]
+    if missing:
+        raise ValueError(f"--{missing[0]} is missing (or give --game FILE)")
+    table, me, opponent = (re.split(r"[,\s]+", text.strip()) for text in cards.values())
+    return Game.from_position([me, opponent], table, rules=arguments.rules or "classic")
+
+
+# --- counterweight speed ------------------------------------------------------------------------
+
+
+def _add_speed(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "speed",
+        help="measure the engine on this machine",
+        description="Decisions and games a second of random legal play, by batch size. Run it on a "
+        "quiet machine.",
+    )
+    parser.add_argument("--rules", default="both", help='"both" or one rule set\'s text')
+    parser.add_argument("--batch", type=int, nargs="+", metavar="N", help="batch sizes")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="1 if not given")
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="timed runs of each")
+    parser.add_argument("--seconds", type=float, default=1.0, help="the least length of a run")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(run=_speed)
+
+
+def _speed(arguments: argparse.Namespace) -> None:
+    import json
+
+    from counterweight_env import speed
+    from counterweight_env.threads import check_threads
+
+    rule_sets = ("classic", "exchange") if arguments.rules == "both" else (arguments.rules,)
+    measured: list[speed.Measurement] = []
+    try:
+        threads = check_threads(arguments.threads)
+        if arguments.runs < 1 or not arguments.seconds > 0:
+            raise ValueError("--runs must be at least 1 and --seconds more than 0")
+        for rules in rule_sets:
+            for batch in arguments.batch or speed.BATCH_SIZES:
+                work = [*speed.workloads(rules, batch, threads), *_collection(rules, batch)]
+                for workload in work:
+                    print(f"measuring {workload.name}, {rules}, {batch}", file=sys.stderr)
+                    measured.append(
+                        speed.measure(workload, arguments.runs, arguments.seconds, threads)
+                    )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if arguments.json:
+        fields = [dataclasses.asdict(measurement) for measurement in measured]
+        print(json.dumps({"machine": speed.machine_line(), "measurements": fields}, indent=1))
+    else:
+        print(speed.machine_line() + "\n")
+        print(speed.table_text(measured))
+
+
+def _collection(rules: str, batch: int) -> list[Workload]:
+    """The collection of SB3's view of the game, where the train extra is installed."""
+    if any(find_spec(module) is None for module in TRAIN_EXTRA):
+        return []
+    from train.vec_env import collection_workload
+
+    return [collection_workload(rules, batch)]
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from counterweight_env.envs.duel import Duel, Ended
 from counterweight_env.observation import observation_space
 from counterweight_env.plugins import Agent
 from counterweight_env.rules import Rules, as_rules
+from counterweight_env.speed import Play, Workload
 
-__all__ = ["SelfPlayVecEnv"]
+__all__ = ["SelfPlayVecEnv", "collection_workload"]
 
 
 class SelfPlayVecEnv(VecEnv):
@@ -273,3 +274,27 @@ class SelfPlayVecEnv(VecEnv):
     def get_images(self) -> Sequence[np.ndarray | None]:
         """None for every game: this environment does not draw."""
         return [None] * self.num_envs
+
+
+def collection_workload(rules: Rules | str, batch: int) -> Workload:
+    """For ``counterweight speed``: stepping with masks against ``random``, as SB3 collects.
+
+    The learner's decisions count, not the opponent's.
+    """
+
+    def make() -> Play:
+        env = SelfPlayVecEnv(batch, rules, seed=0)
+        env.reset()
+        games = env._duel.games
+
+        def play(steps: int) -> tuple[int, int]:
+            ended = 0
+            for _ in range(steps):
+                np.stack(env.env_method("action_masks"))
+                _, _, dones, _ = env.step(games.random_actions())
+                ended += int(dones.sum())
+            return batch * steps, ended
+
+        return play
+
+    return Workload("SelfPlayVecEnv", as_rules(rules), batch, make)

@@ -1,0 +1,98 @@
+"""The `counterweight` command, but for `train`, which `test_train.py` holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import counterweight_env as cw
+from train.cli import main
+
+# On table 10S 3H the mover can go JS, 2H or 9S, 4H (C2); the other has nothing to answer with.
+POSITION = ["--table", "TS,3H", "--me", "JS,2H,KC", "--opponent", "5C 7D QC"]
+
+
+def test_solve_gives_the_value_and_the_best_moves(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", *POSITION, "--best-moves"]) == 0
+    shown = capsys.readouterr().out
+    assert "A win for player_0" in shown
+    assert "J♠ on the left, 2♥ on the right" in shown
+
+
+def test_solve_gives_the_margin(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", *POSITION, "--margin"]) == 0
+    assert "The final card difference is +2" in capsys.readouterr().out
+
+
+def test_solve_says_when_the_node_limit_ran_out(capsys: pytest.CaptureFixture[str]) -> None:
+    me = "AC,3C,5C,7C,2D,4D,6D,8D,TD,QD,AH,3H"
+    opponent = "2C,4C,6C,8C,3D,5D,7D,9D,JD,KD,2H,4H"
+    command = ["solve", "--table", "9C,5H", "--me", me, "--opponent", opponent, "--nodes", "1"]
+    assert main(command) == 0
+    assert "Not solved within the node limit: from -1 to 1" in capsys.readouterr().out
+
+
+def test_solve_reads_a_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    game = cw.Game.from_position(
+        [["5C", "7D", "QC"], ["JS", "2H", "KC"]], ["TS", "3H"], to_move=1, rules="exchange"
+    )
+    path = tmp_path / "game.json"
+    path.write_text(game.to_json())
+    assert main(["solve", "--game", str(path)]) == 0
+    assert "A win for player_1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--table", "TS,3H", "--me", "1X,2H", "--opponent", "5C,7D"], "1X"),
+        (["--table", "TS,3H", "--me", "TS,2H", "--opponent", "5C,7D"], "TS stands twice"),
+        (["--table", "TS", "--me", "JS,2H", "--opponent", "5C,7D"], "table must have 2"),
+        (["--table", "TS,3H", "--me", "JS,2H,4H", "--opponent", "5C,7D"], "unreachable sizes"),
+        (["--table", "TS,3H", "--me", "JS,2H"], "--opponent is missing"),
+        ([*POSITION, "--rules", "bridge"], "variant must be one of"),
+        ([*POSITION, "--nodes", "-1"], "node_limit"),
+        (["--game", "no_such_file.json"], "no_such_file.json"),
+        ([*POSITION, "--game", "game.json"], "leave out --table --me --opponent"),
+    ],
+)
+def test_solve_refuses_bad_input_by_name(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["solve", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert shown.out == ""
+
+
+def test_speed_measures_every_way_in(capsys: pytest.CaptureFixture[str]) -> None:
+    short = ["speed", "--rules", "classic", "--runs", "1", "--seconds", "0.001"]
+    assert main([*short, "--batch", "1", "64", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert "232 bytes a game" in data["machine"]
+    measured = {(row["name"], row["batch"]) for row in data["measurements"]}
+    many = {"kernel", "GameBatch", "VectorEnv", "clone", "determinize", "SelfPlayVecEnv"}
+    assert measured == {(name, batch) for name in many for batch in (1, 64)} | {
+        (name, 1) for name in ("Game", "AEC", "Env")
+    }
+    assert all(row["decisions_per_second"] > 0 for row in data["measurements"])
+    assert main([*short, "--batch", "64", "--threads", "2"]) == 0
+    assert "decisions/s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--threads", "0"], "threads must be a positive int, got 0"),
+        (["--runs", "0"], "--runs must be at least 1"),
+        (["--batch", "0"], "num_games must be at least 1, got 0"),
+        (["--rules", "bridge"], "variant must be one of"),
+    ],
+)
+def test_speed_refuses_bad_input_by_name(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["speed", *arguments]) == 2
+    assert message in capsys.readouterr().err
