@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from agents.agent import Agent, as_agent
+from agents.blunders import BlunderWatch, Verdict
 from counterweight_env.game import GameBatch, IllegalActionError
 from counterweight_env.kernels import kernel, mix_bits, next_word, seed_games
 from counterweight_env.rules import Rules, as_rules
@@ -37,6 +38,10 @@ class MatchResult:
             for a loss. In column 0 `a` had seat 0, in column 1 seat 1.
         turns: Turns a game, on average.
         first_mover_score: Score of whoever moved first, from 0 to 1, over all games.
+        endgame_decisions: What ``count_blunders`` found, for `a` and `b`: the decisions after
+            exhaustion, as :mod:`agents.blunders` counts them. None if it was off, and so below.
+        blunders: How many of them gave away value.
+        unproven: Decisions that the node limit left open; they are not among the others.
     """
 
     a: str
@@ -46,6 +51,9 @@ class MatchResult:
     game_scores: np.ndarray
     turns: float
     first_mover_score: float
+    endgame_decisions: tuple[int, int] | None = None
+    blunders: tuple[int, int] | None = None
+    unproven: tuple[int, int] | None = None
 
     @property
     def deals(self) -> int:
@@ -97,14 +105,37 @@ class MatchResult:
         low, high = np.quantile(drawn @ values / self.deals, (outside, 1.0 - outside))
         return float(low), float(high)
 
+    @property
+    def blunder_rates(self) -> tuple[float, float] | None:
+        """The share of decisions after exhaustion that gave away value, for `a` and `b`.
+
+        NaN for a player without such a decision; None if ``count_blunders`` was off.
+        """
+        if self.blunders is None or self.endgame_decisions is None:
+            return None
+        first, second = (
+            count / decisions if decisions else float("nan")
+            for count, decisions in zip(self.blunders, self.endgame_decisions, strict=True)
+        )
+        return first, second
+
     def __str__(self) -> str:
         low, high = self.interval
-        return (
+        line = (
             f"{self.a} against {self.b}: {self.score:.3f} (95 % interval {low:.3f} to {high:.3f}), "
             f"{self.wins} won, {self.draws} drawn, {self.losses} lost in {self.deals} deals of "
             f"{self.rules}, seed {self.seed}; {self.turns:.1f} turns a game, "
             f"first mover {self.first_mover_score:.3f}"
         )
+        if self.blunder_rates is None:
+            return line
+        assert self.endgame_decisions is not None
+        assert self.unproven is not None
+        rates = " and ".join(
+            f"{rate:.4f} of {decisions} decisions"
+            for rate, decisions in zip(self.blunder_rates, self.endgame_decisions, strict=True)
+        )
+        return f"{line}; blunders after exhaustion {rates}, {sum(self.unproven)} more unproven"
 
 
 def play_match(
@@ -114,6 +145,7 @@ def play_match(
     deals: int = 1_000,
     seed: int = 0,
     batch_size: int = 1_024,
+    count_blunders: bool = False,
 ) -> MatchResult:
     """Plays a match: every deal twice, with the seats swapped.
 
@@ -127,6 +159,8 @@ def play_match(
         deals: How many deals; twice as many games.
         seed: From 0 to 2**64 - 1.
         batch_size: Deals played side by side, which is a matter of memory and speed only.
+        count_blunders: Solve every position after exhaustion and count, for each player, the
+            decisions that gave away value. The games stay the same; the match takes longer.
 
     Raises:
         IllegalActionError: A player answered with an illegal action or with no (n,) int array; the
@@ -144,17 +178,27 @@ def play_match(
 
     scores = np.empty(2 * deals)
     turns = first_mover_scores = 0.0
+    verdicts = np.zeros((2, len(Verdict)), np.int64)
     for first_deal in range(0, deals, batch_size):
         count = min(batch_size, deals - first_deal)
         games = deal_twice(rules, seed, first_deal, count)
         seats_of_a = np.tile(np.array([0, 1], np.int8), count)
-        _play_out(games, players, seats_of_a, first_deal)
+        watch = BlunderWatch(games) if count_blunders else None
+        _play_out(games, players, seats_of_a, first_deal, watch)
         seat_scores = (games.returns + 1.0) / 2.0
         rows = np.arange(len(games))
+        if watch is not None:
+            for player, seats in enumerate((seats_of_a, 1 - seats_of_a)):
+                verdicts[player] += watch.verdicts[rows, seats].sum(axis=0)
         scores[2 * first_deal : 2 * (first_deal + count)] = seat_scores[rows, seats_of_a]
         first_mover_scores += float(seat_scores[rows, 1 - games.state["dealer"]].sum())
         turns += float(games.turn.sum())
     scores.flags.writeable = False
+    kept, blundered, unproven = (
+        (int(verdicts[0, verdict]), int(verdicts[1, verdict]))
+        for verdict in (Verdict.KEPT, Verdict.BLUNDER, Verdict.UNPROVEN)
+    )
+    decisions = kept[0] + blundered[0], kept[1] + blundered[1]
     return MatchResult(
         a=players[0].name,
         b=players[1].name,
@@ -163,6 +207,9 @@ def play_match(
         game_scores=scores.reshape(deals, 2),
         turns=turns / scores.size,
         first_mover_score=first_mover_scores / scores.size,
+        endgame_decisions=decisions if count_blunders else None,
+        blunders=blundered if count_blunders else None,
+        unproven=unproven if count_blunders else None,
     )
 
 
@@ -200,14 +247,22 @@ def deal_twice(rules: Rules, seed: int, first_deal: int, deals: int) -> GameBatc
 
 
 def _play_out(
-    games: GameBatch, players: tuple[Agent, Agent], seats_of_a: np.ndarray, first_deal: int
+    games: GameBatch,
+    players: tuple[Agent, Agent],
+    seats_of_a: np.ndarray,
+    first_deal: int,
+    watch: BlunderWatch | None,
 ) -> None:
-    """Plays every game to its end."""
+    """Plays every game to its end, and shows the watch every move."""
     while not games.done.all():
         for agent, seats in zip(players, (seats_of_a, 1 - seats_of_a), strict=True):
             rows = np.flatnonzero(games.to_move == seats)
             if rows.size:
+                if watch is not None:
+                    watch.before(rows)
                 _move(games, agent, rows, first_deal)
+                if watch is not None:
+                    watch.after(rows)
 
 
 def _move(games: GameBatch, agent: Agent, rows: np.ndarray, first_deal: int) -> None:

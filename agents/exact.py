@@ -6,7 +6,7 @@ import numpy as np
 
 from agents.agent import Agent, ViewBatch, as_agent
 from counterweight_env.cards import rule_table
-from counterweight_env.endgame import Workspace, game_bounds, move_bounds, start_search
+from counterweight_env.endgame import Workspace, game_bounds, move_bounds
 from counterweight_env.kernels import (
     DISCARD,
     LEFT,
@@ -17,6 +17,7 @@ from counterweight_env.kernels import (
     lowest_bit,
     right_cards,
 )
+from counterweight_env.settle import start_alone
 
 __all__ = ["Exact"]
 
@@ -77,7 +78,7 @@ def best_actions(memory, tables, games, node_limit, actions):
     for i in range(games.size):
         if games[i]["legal"] & (games[i]["legal"] - ONE) == 0:
             continue  # nothing to choose
-        start_search(memory, tables[0]["discard_when_blocked"], node_limit)
+        start_alone(memory, tables[0]["discard_when_blocked"], node_limit)
         action, proven = best_action(memory, tables[0], games[i], actions[i])
         actions[i] = action
         unproven += not proven
@@ -89,7 +90,8 @@ class Exact:
 
     After exhaustion nothing is hidden (E3), so the position is solved. Where several moves keep its
     value, the other player's choice is taken if it is among them. When the node limit runs out, the
-    best move by what is proven so far is taken, and counted.
+    best move by what is proven so far is taken, and counted. Every decision is searched from an
+    empty table, so that it follows from the view and the other player's choice alone.
 
     Args:
         agent: The other player, or its text.

@@ -98,7 +98,8 @@ TWO_THREADS: Final = Loop(
 )
 
 BOTS: Final = Loop("open_spiel", "evaluate_bots", "OpenSpiel crazy_eights, evaluate_bots")
-SPIEL: Final = Loop("open_spiel", "usual", "OpenSpiel crazy_eights, usual loop")
+SPIEL: Final = Loop("open_spiel", "documented", "OpenSpiel crazy_eights, documented loop")
+SPIEL_QUICKER: Final = Loop("open_spiel", "quicker", "OpenSpiel crazy_eights, quicker loop")
 SPIEL_FASTEST: Final = Loop("open_spiel", "fastest", "OpenSpiel crazy_eights, fastest loop")
 SPIEL_LEGAL: Final = Loop("open_spiel", "legal actions", "OpenSpiel crazy_eights, bare loop")
 PGX: Final = Loop("pgx", "leduc_holdem", "Pgx leduc_holdem, 1,024 games")
@@ -116,6 +117,7 @@ ONE_GAME: Final = "One game in Python, legal actions only"
 COMPARISONS: Final = (
     Comparison(IN_ENGINE, KERNEL, BOTS, at_least=10),
     Comparison(IN_BATCH, BATCH, SPIEL, at_least=120),
+    Comparison(IN_BATCH, BATCH, SPIEL_QUICKER),
     Comparison(IN_BATCH, BATCH, SPIEL_FASTEST),
     Comparison(VECTORISED, VECTOR, PGX, at_least=3),
     Comparison(VECTORISED, BATCH, PGX),

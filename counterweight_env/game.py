@@ -6,7 +6,7 @@ Both are thin covers of the same state array (dtype ``kernels.STATE``) and hold 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -261,7 +261,9 @@ class GameBatch:
     def legal(self) -> np.ndarray:
         """(B, A) bool, True = legal; all False for a finished game."""
         out = np.empty((len(self), self.rules.num_actions), np.bool_)
-        kernels.unpack_legal(self.state, self._table, out)
+        self._share(
+            len(self), lambda part: kernels.unpack_legal(self.state[part], self._table, out[part])
+        )
         return out
 
     @property
@@ -413,6 +415,13 @@ class GameBatch:
             raise ValueError(f"rows must be distinct, got {rows!r}")
         return array.astype(np.int64, copy=False)
 
+    def _share(self, size: int, work: Callable[[slice], None]) -> None:
+        """Does some work on rows, by as many threads as there are."""
+        if self.threads == 1:
+            work(slice(0, size))
+        else:
+            share_out(self.threads, size, work)
+
     # --- What there is to do --------------------------------------------------------------------
 
     def step(
@@ -445,14 +454,10 @@ class GameBatch:
             what = _describe_illegal(int(array[bad]), self.state[row], self.rules)
             raise IllegalActionError(f"row {row}: {what}")
 
-        if self.threads == 1:
-            kernels.apply_rows(self.state, self._table, picked, array)
-        else:
-
-            def move(part: slice) -> None:
-                kernels.apply_rows(self.state, self._table, picked[part], array[part])
-
-            share_out(self.threads, picked.size, move)
+        self._share(
+            picked.size,
+            lambda part: kernels.apply_rows(self.state, self._table, picked[part], array[part]),
+        )
         if self._settler is not None:
             self._settler.settle(self.state, self._table, picked)
 
@@ -478,7 +483,10 @@ class GameBatch:
         """
         picked = self._rows(rows)
         actions = np.empty(picked.size, np.int64)
-        kernels.draw_actions(self.state, picked, actions)
+        self._share(
+            picked.size,
+            lambda part: kernels.draw_actions(self.state, picked[part], actions[part]),
+        )
         return actions
 
     def reset(self, rows: np.ndarray | Sequence[int] | None = None, seed: Seed = None) -> None:
@@ -497,7 +505,10 @@ class GameBatch:
             fresh = self.state[picked]
             kernels.seed_games(fresh, seeds_for(seed, picked))
             self.state[picked] = fresh
-        kernels.deal_games(self.state, self._table, picked, self._dealer)
+        self._share(
+            picked.size,
+            lambda part: kernels.deal_games(self.state, self._table, picked[part], self._dealer),
+        )
 
 
 class Game:

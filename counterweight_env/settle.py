@@ -6,13 +6,25 @@ from typing import Final
 
 import numpy as np
 
-from counterweight_env.endgame import Workspace, position_bounds
-from counterweight_env.kernels import OVER, RIGHT, finish, kernel
+from counterweight_env.endgame import TABLE_START, Workspace, game_bounds, start_search
+from counterweight_env.kernels import OVER, RIGHT, ZERO, finish, kernel
 
-__all__ = ["SOLVE_NODES", "Settler"]
+__all__ = ["SOLVE_NODES", "TABLE_SIZE", "Settler", "start_alone"]
 
 #: Positions to look at for one game and turn, at most.
 SOLVE_NODES: Final = 200_000
+#: Positions that a table for so small a search holds: 1 MiB, which is soon emptied.
+TABLE_SIZE: Final = 2**15
+
+
+@kernel
+def start_alone(memory, discard, node_limit):
+    """As :func:`start_search`, with an empty table.
+
+    What a node limit leaves open then depends on the position alone, not on those before it.
+    """
+    memory[TABLE_START:] = ZERO
+    start_search(memory, discard, node_limit)
 
 
 @kernel
@@ -26,7 +38,8 @@ def settle_rows(memory, tables, games, rows, node_limit):
         game = games[rows[i]]
         if game["stock_size"] > 0 or game["phase"] == OVER or game["phase"] == RIGHT:
             continue
-        low, high = position_bounds(memory, tables[0], game, False, node_limit)
+        start_alone(memory, tables[0]["discard_when_blocked"], node_limit)
+        low, high = game_bounds(memory, tables[0], game, False)
         if low < high:
             unsolved += 1
             continue
@@ -37,7 +50,7 @@ def settle_rows(memory, tables, games, rows, node_limit):
 
 
 class Settler:
-    """Solves the endings of a batch.
+    """Solves the endings of a batch, each by itself: neighbours and threads have no say.
 
     Args:
         nodes: Positions to look at for one game and turn, at most. A game that this leaves open
@@ -55,7 +68,16 @@ class Settler:
             raise ValueError(f"solve_nodes must be a positive int, got {nodes!r}")
         self.nodes = nodes
         self.unsolved = 0
-        self._memory = Workspace().memory
+        self._memory = Workspace(TABLE_SIZE).memory
+
+    def __getstate__(self) -> dict[str, int]:
+        """All but the memory, which nothing depends on."""
+        return {"nodes": self.nodes, "unsolved": self.unsolved}
+
+    def __setstate__(self, state: dict[str, int]) -> None:
+        """Takes back what :meth:`__getstate__` gave."""
+        self.__init__(state["nodes"])  # type: ignore[misc]
+        self.unsolved = state["unsolved"]
 
     def settle(self, games: np.ndarray, table: np.ndarray, rows: np.ndarray) -> None:
         """Ends the exhausted games among some rows of a state array."""

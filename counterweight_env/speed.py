@@ -22,7 +22,9 @@ from counterweight_env import kernels
 from counterweight_env.cards import rule_table
 from counterweight_env.game import Game, GameBatch
 from counterweight_env.observation import observation_size
+from counterweight_env.plugins import Agent, as_agent
 from counterweight_env.rules import Rules, as_rules
+from counterweight_env.view import ViewBatch
 
 __all__ = ["BATCH_SIZES", "Measurement", "Workload", "measure", "processor_name", "workloads"]
 
@@ -165,20 +167,38 @@ def _play_batch(rules: Rules, batch: int, threads: int) -> Play:
     return play
 
 
+class CountingAgent:
+    """Another agent, with a count of its decisions."""
+
+    def __init__(self, agent: Agent | str) -> None:
+        self._agent = as_agent(agent)
+        self.name = self._agent.name
+        self.decisions = 0
+
+    def act(self, views: ViewBatch) -> np.ndarray:
+        """Chooses as the other agent does."""
+        self.decisions += len(views)
+        return self._agent.act(views)
+
+
 def _play_vector_env(rules: Rules, batch: int, threads: int) -> Play:
-    """The vector environment against ``random``; only the learner's decisions count."""
+    """The vector environment against ``random``."""
     import gymnasium
 
-    envs = gymnasium.make_vec("Counterweight-v0", num_envs=batch, rules=rules, threads=threads)
+    opponent = CountingAgent("random")
+    envs = gymnasium.make_vec(
+        "Counterweight-v0", num_envs=batch, rules=rules, opponent=opponent, threads=threads
+    )
     envs.reset(seed=0)
     games: GameBatch = envs.unwrapped._duel.games  # type: ignore[attr-defined]
 
     def play(steps: int) -> tuple[int, int]:
         ended = 0
+        before = opponent.decisions
         for _ in range(steps):
             _, _, terminations, _, _ = envs.step(games.random_actions())
             ended += int(terminations.sum())
-        return batch * steps, ended
+        return batch * steps + opponent.decisions - before, ended
 
     return play
 
@@ -228,14 +248,16 @@ def _play_aec(rules: Rules) -> Play:
 
 
 def _play_env(rules: Rules) -> Play:
-    """The Gymnasium environment against ``random``; the learner's decisions count."""
+    """The Gymnasium environment against ``random``."""
     import gymnasium
 
-    env = gymnasium.make("Counterweight-v0", rules=rules)
+    opponent = CountingAgent("random")
+    env = gymnasium.make("Counterweight-v0", rules=rules, opponent=opponent)
     rng = np.random.default_rng(0)
 
     def play(steps: int) -> tuple[int, int]:
         ended = 0
+        before = opponent.decisions
         _, info = env.reset()
         for _ in range(steps):
             legal = info["action_mask"].nonzero()[0]
@@ -243,7 +265,7 @@ def _play_env(rules: Rules) -> Play:
             if terminated:
                 ended += 1
                 _, info = env.reset()
-        return steps, ended
+        return steps + opponent.decisions - before, ended
 
     return play
 

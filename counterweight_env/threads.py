@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Final
 
 __all__ = ["check_threads", "share_out"]
 
-LEAST_ROWS: Final = 512  # below this, waking a thread costs more than it saves
+LEAST_ROWS: Final = 256  # below this, waking a thread costs more than it saves
+
+Work = Callable[[slice], None]
 
 
 def check_threads(threads: int) -> int:
@@ -24,30 +26,76 @@ def check_threads(threads: int) -> int:
     return threads
 
 
+class _Worker:
+    """A thread that does one piece of work at a time; handing it over takes microseconds."""
+
+    def __init__(self) -> None:
+        self._given = threading.Semaphore(0)
+        self._ended = threading.Semaphore(0)
+        self._work: Work
+        self._part: slice
+        self._error: BaseException | None = None
+        threading.Thread(target=self._run, name="counterweight", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self._given.acquire()
+            try:
+                self._work(self._part)
+            except BaseException as error:  # handed to whoever waits
+                self._error = error
+            self._ended.release()
+
+    def start(self, work: Work, part: slice) -> None:
+        """Hands work over."""
+        self._work, self._part = work, part
+        self._given.release()
+
+    def wait(self) -> BaseException | None:
+        """Waits for the end of the work; returns what it raised."""
+        self._ended.acquire()
+        error, self._error = self._error, None
+        return error
+
+
+class _Team:
+    """The workers that help the calling thread. They serve one caller at a time."""
+
+    def __init__(self, size: int) -> None:
+        self.free = threading.Lock()
+        self.workers = [_Worker() for _ in range(size)]
+
+
 @lru_cache(maxsize=8)
-def _pool(workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(workers, thread_name_prefix="counterweight")
+def _team(size: int) -> _Team:
+    return _Team(size)
 
 
 if hasattr(os, "register_at_fork"):
-    # A forked child has the pool but not its threads.
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    # A forked child has the team but not its threads.
+    os.register_at_fork(after_in_child=_team.cache_clear)
 
 
-def share_out(threads: int, size: int, work: Callable[[slice], None]) -> None:
+def share_out(threads: int, size: int, work: Work) -> None:
     """Calls ``work`` with slices that together cover ``range(size)``, at the same time.
 
     An exception of any call is raised after all have ended.
     """
     parts = max(min(threads, size // LEAST_ROWS), 1)
-    bounds = [size * part // parts for part in range(parts + 1)]
-    slices = [slice(bounds[part], bounds[part + 1]) for part in range(parts)]
-    if parts == 1:
-        work(slices[0])
+    team = _team(threads - 1) if parts > 1 else None
+    if team is None or not team.free.acquire(blocking=False):
+        work(slice(0, size))
         return
-    futures = [_pool(threads - 1).submit(work, part) for part in slices[1:]]
     try:
-        work(slices[0])
+        bounds = [size * part // parts for part in range(parts + 1)]
+        helpers = team.workers[: parts - 1]
+        for i, helper in enumerate(helpers):
+            helper.start(work, slice(bounds[i], bounds[i + 1]))
+        try:
+            work(slice(bounds[parts - 1], size))
+        finally:
+            errors = [error for helper in helpers if (error := helper.wait())]
+        if errors:
+            raise errors[0]
     finally:
-        for future in futures:
-            future.result()
+        team.free.release()

@@ -15,7 +15,7 @@ from counterweight_env.envs.duel import Duel, Ended
 from counterweight_env.observation import observation_space
 from counterweight_env.plugins import Agent
 from counterweight_env.rules import Rules, as_rules
-from counterweight_env.speed import Play, Workload
+from counterweight_env.speed import CountingAgent, Play, Workload
 
 __all__ = ["SelfPlayVecEnv", "collection_workload"]
 
@@ -277,23 +277,22 @@ class SelfPlayVecEnv(VecEnv):
 
 
 def collection_workload(rules: Rules | str, batch: int) -> Workload:
-    """For ``counterweight speed``: stepping with masks against ``random``, as SB3 collects.
-
-    The learner's decisions count, not the opponent's.
-    """
+    """For ``counterweight speed``: stepping with masks against ``random``, as SB3 collects."""
 
     def make() -> Play:
-        env = SelfPlayVecEnv(batch, rules, seed=0)
+        opponent = CountingAgent("random")
+        env = SelfPlayVecEnv(batch, rules, [opponent], seed=0)
         env.reset()
         games = env._duel.games
 
         def play(steps: int) -> tuple[int, int]:
             ended = 0
+            before = opponent.decisions
             for _ in range(steps):
                 np.stack(env.env_method("action_masks"))
                 _, _, dones, _ = env.step(games.random_actions())
                 ended += int(dones.sum())
-            return batch * steps, ended
+            return batch * steps + opponent.decisions - before, ended
 
         return play
 
