@@ -95,6 +95,18 @@ def _engine_stamp() -> tuple[tuple[str, int, int], ...]:
 
 ZERO: Final = np.uint64(0)
 ONE: Final = np.uint64(1)
+EACH_BYTE: Final = np.uint64(0x0101010101010101)
+
+
+def _nth_in_byte() -> np.ndarray:
+    table = np.zeros((8, 256), np.uint8)
+    for byte in range(256):
+        for n, place in enumerate(i for i in range(8) if byte >> i & 1):
+            table[n, byte] = place
+    return table
+
+
+NTH_IN_BYTE: Final = _nth_in_byte()
 
 
 # --- Bits ---------------------------------------------------------------------------------------
@@ -125,10 +137,22 @@ def lowest_bit(mask):
 
 @kernel
 def nth_bit(mask, n):
-    """The index of the n-th lowest card of a mask, n from 0."""
-    for _ in range(n):
-        mask &= mask - ONE
-    return lowest_bit(mask)
+    """The index of the n-th lowest card of a mask, n from 0, without a branch (Vigna, 2008)."""
+    # Byte i of `sums` counts the cards in the bytes up to i.
+    sums = mask - ((mask >> ONE) & np.uint64(0x5555555555555555))
+    sums = (sums & np.uint64(0x3333333333333333)) + (
+        (sums >> np.uint64(2)) & np.uint64(0x3333333333333333)
+    )
+    sums = (sums + (sums >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    sums *= EACH_BYTE
+    wanted = np.uint64(n)
+    passed = (((wanted * EACH_BYTE) | (EACH_BYTE << np.uint64(7))) - sums) & (
+        EACH_BYTE << np.uint64(7)
+    )
+    start = np.uint64(count_bits(passed)) * np.uint64(8)
+    before = ((sums << np.uint64(8)) >> start) & np.uint64(255)
+    byte = (mask >> start) & np.uint64(255)
+    return np.int64(start) + np.int64(NTH_IN_BYTE[wanted - before, byte])
 
 
 # --- Chance -------------------------------------------------------------------------------------
