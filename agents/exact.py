@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from agents.agent import Agent, ViewBatch, as_agent
 from counterweight_env.cards import rule_table
-from counterweight_env.endgame import Workspace, game_bounds, move_bounds
+from counterweight_env.endgame import NODES, Workspace, move_bounds, position_bounds
 from counterweight_env.kernels import (
     DISCARD,
     LEFT,
     NO_CARD,
     ONE,
+    ZERO,
     bit,
     kernel,
     lowest_bit,
     right_cards,
 )
-from counterweight_env.settle import start_alone
+from counterweight_env.settle import forget
 
 __all__ = ["Exact"]
 
-#: Positions looked at for one decision, at most; nearly all need far fewer.
-NODE_LIMIT = 3_000_000
+#: Positions looked at to solve one decision, at most; nearly all need far fewer.
+NODE_LIMIT: Final = 3_000_000
+PROVEN: Final = 100
 
 
 @kernel
-def move_quality(memory, table, game, first, second, low, high):
-    """Whether a move is proven to be worth `low`, or the proven bounds if that stays open."""
+def move_quality(memory, table, game, first, second, low):
+    """PROVEN if a move is proven to be worth `low`, else what is proven of it as a number."""
     least, most = move_bounds(memory, table, game, first, second, False, low - 1, low)
     if least >= low:
-        return np.int64(100)
+        return PROVEN
     # Worth more by what is proven, then by what is possible.
     return 10 * least + most
 
 
 @kernel
-def best_action(memory, table, game, preferred):
+def best_action(memory, table, game, preferred, node_limit):
     """An action that keeps the value of an exhausted position, and whether that is proven.
 
-    The preferred action is taken if it is as good as any other.
+    The preferred action is taken if it is as good as any other. At the node limit it is an action
+    that keeps as much as is proven, for which as many nodes are spent again.
     """
-    low, high = game_bounds(memory, table, game, False)
-    proven = low == high
+    forget(memory)
+    low, high = position_bounds(memory, table, game, False, node_limit)
+    if low < high:
+        memory[NODES] = ZERO
     player = np.int64(game["to_move"])
     hand = game["hand"][player]
     best = np.int64(-1000)
@@ -52,21 +59,20 @@ def best_action(memory, table, game, preferred):
     while True:
         quality = np.int64(-1000)
         if game["phase"] == DISCARD:
-            quality = move_quality(memory, table, game, action, NO_CARD, low, high)
+            quality = move_quality(memory, table, game, action, NO_CARD, low)
         elif game["phase"] == LEFT:
             seconds = right_cards(table, hand, game["table"][0], game["table"][1], action)
-            while seconds and quality < 100:
+            while seconds and quality < PROVEN:
                 second = lowest_bit(seconds)
                 seconds &= seconds - ONE
-                found = move_quality(memory, table, game, action, second, low, high)
-                quality = max(quality, found)
+                quality = max(quality, move_quality(memory, table, game, action, second, low))
         else:
-            quality = move_quality(memory, table, game, game["chosen"], action, low, high)
+            quality = move_quality(memory, table, game, game["chosen"], action, low)
         if quality > best:
             best = quality
             picked = action
-        if not rest or (proven and best == 100):
-            return picked, proven and best == 100
+        if not rest or best == PROVEN:
+            return picked, low == high and best == PROVEN
         action = lowest_bit(rest)
         rest &= rest - ONE
 
@@ -78,8 +84,7 @@ def best_actions(memory, tables, games, node_limit, actions):
     for i in range(games.size):
         if games[i]["legal"] & (games[i]["legal"] - ONE) == 0:
             continue  # nothing to choose
-        start_alone(memory, tables[0]["discard_when_blocked"], node_limit)
-        action, proven = best_action(memory, tables[0], games[i], actions[i])
+        action, proven = best_action(memory, tables[0], games[i], actions[i], node_limit)
         actions[i] = action
         unproven += not proven
     return unproven
@@ -95,7 +100,8 @@ class Exact:
 
     Args:
         agent: The other player, or its text.
-        nodes: Positions to look at for one decision, at most.
+        nodes: Positions to look at to solve one decision, at most; where that is not enough, as
+            many again to choose by what is proven.
 
     Attributes:
         decisions: Decisions made after exhaustion so far.

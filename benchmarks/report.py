@@ -21,12 +21,13 @@ median of the rounds' ratios, with the least and the most in brackets.
 
 - OpenSpiel's *documented loop* is that of its documentation and its `example.py`, with
   `observation_tensor` and `legal_actions_mask`: NumPy's `choice` draws at chance nodes. The
-  *quicker loop* draws there by `random.choices`. The *fastest loop* takes OpenSpiel's NumPy observer
-  and draws chance evenly from `legal_actions`, which this game allows; the *bare loop* is that
-  without observation and mask. `evaluate_bots` plays two uniform random bots against each other.
+  *quicker loop* draws there by `random.choices`. The *fastest loop* takes OpenSpiel's NumPy
+  observer and draws chance evenly from `legal_actions`, which this game allows; the *bare loop* is
+  that without observation and mask. `evaluate_bots` plays two uniform random bots against each
+  other.
 - Decisions are those of both players everywhere. About half of VectorEnv's are the learner's; the
-  opponent's are made inside the step. Pgx's loop is one compiled scan with the choice of actions and
-  the automatic reset inside.
+  opponent's are made inside the step. Pgx's loop is one compiled scan with the choice of actions
+  and the automatic reset inside.
 - The AEC loops are one and the same function. RLCard's environment is stepped as its `Env.run`
   does, without keeping trajectories."""
 

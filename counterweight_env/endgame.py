@@ -37,54 +37,44 @@ __all__ = [
 
 Move = tuple[int, ...]
 
-DEFAULT_TABLE_SIZE: Final = 2**19
-#: Nodes between two looks for an interrupt; about half a second.
+DEFAULT_TABLE_SIZE: Final = 2**17
+#: Nodes between two looks for an interrupt; about a quarter of a second.
 SLICE: Final = 2**21
 UNLIMITED: Final = 2**62
 
 LANE: Final = np.uint64(0x1FFF)  # one suit
 COLUMN: Final = np.uint64(0x0001000100010001)  # one rank
-FLAG_BITS: Final = np.uint64(0xE000E000E000E000)  # what the cards leave free of a mask
+FREE_BITS: Final = np.uint64(0xE000E000E000E000)  # what the cards leave free of a mask
 
 OPEN: Final = 99  # outside all values, which are at most 52
 ABORTED: Final = 100
 REPLIES: Final = 1 << 20  # orders moves that can be replied to after those that cannot
-MOST_DEAD: Final = 31  # fits the key
-DEAD_CARD: Final = 4095  # any one of them, as a move
 OFFSET: Final = 64  # makes values positive for the table
 
-WAYS: Final = 16  # claims a set
-KEPT_SIZE: Final = 8  # positions of fewer cards are searched again rather than kept
-DANGER_SIZE: Final = 16  # from here on better ordering is worth its time
+KEPT_SIZE: Final = 16  # smaller positions are searched again rather than kept: that is quicker
+DANGER_SIZE: Final = 28  # from here on better ordering is worth its time
 
 # The memory of a search is one array of words: counters, frames with their moves, table.
 NODES: Final = 0
 NODE_LIMIT: Final = 1
-READING: Final = 2  # 1 + discard_when_blocked of the values in the table, 0 = empty
-TABLE_MASK: Final = 3  # buckets - 1
-GROUNDS: Final = 4  # the cards that the last answer rests on
-SET_MASK: Final = 5  # sets of claims - 1
+TABLE_MASK: Final = 2  # buckets - 1
+GENERATION: Final = 3  # how often all was forgotten
+VARIANT: Final = 4  # two words: what keys have in the bits that cards leave free
 HEADER: Final = 8
 # A frame; small numbers that may be negative are stored plus OFFSET.
 MINE: Final = 0
 OTHER: Final = 1
 SQUARES: Final = 2  # left and right
 GOAL: Final = 3
-MY_DEAD: Final = 4
-OTHER_DEAD: Final = 5
-BEST: Final = 6
-LOW: Final = 7
-HIGH: Final = 8
-FIRST: Final = 9  # the key
-SECOND: Final = 10
-KEPT: Final = 11  # the bucket, 0 = not kept
-STARTED: Final = 12
-COUNT: Final = 13  # moves
-NEXT: Final = 14
-PASSED: Final = 15
-REGION: Final = 16
-MOVE: Final = 17
-FRAME_WORDS: Final = 18
+BEST: Final = 4
+LOW: Final = 5
+HIGH: Final = 6
+KEPT: Final = 7  # the bucket, 0 = not kept
+STARTED: Final = 8
+COUNT: Final = 9  # moves
+NEXT: Final = 10
+PASSED: Final = 11
+FRAME_WORDS: Final = 12
 PLY_WORDS: Final = FRAME_WORDS + 1225  # 50 cards, two at a time
 MAX_PLIES: Final = 53
 TABLE_START: Final = (HEADER + PLY_WORDS * MAX_PLIES + 7) // 8 * 8  # on a cache line
@@ -181,6 +171,13 @@ def count_all(hand, left, right, exchange):
 
 
 @kernel
+def fitting_cards(left, right, ranks):
+    """The cards that may be part of a couple; `ranks` are those whose pairs may be placed."""
+    lanes = LANE << np.uint64(left & 48) | LANE << np.uint64(right & 48)
+    return lanes | SAME[left] | SAME[right] | ranks * COLUMN
+
+
+@kernel
 def partners_of(card, hand, left, right, ranks):
     """The cards of a hand that make a couple with `card`, whichever lies left.
 
@@ -209,9 +206,9 @@ def partners_of(card, hand, left, right, ranks):
 def danger(mine, other, other_pairs, left, right, exchange):
     """How hard a couple's replies are to answer: the fewer answers they leave, the more."""
     total = 0
-    ranks = open_ranks(left, right) if exchange else ZERO
+    ranks = open_ranks(left, right) & other_pairs
     my_pairs = paired_ranks(mine) if exchange else ZERO
-    cards = other
+    cards = other & fitting_cards(left, right, ranks)
     while cards:
         card = lowest_bit(cards)
         cards &= cards - ONE
@@ -223,222 +220,25 @@ def danger(mine, other, other_pairs, left, right, exchange):
     return total
 
 
-# --- What can still be placed -------------------------------------------------------------------
-
-
-@kernel
-def linked_cards(hand, cards, suits):
-    """The cards of a hand that share their rank with another card that may come to the table."""
-    first = cards & suits
-    second = lane_of(first, 1)
-    third = lane_of(first, 2)
-    fourth = lane_of(first, 3)
-    first &= LANE
-    others = second | third | fourth
-    others |= (first | third | fourth) << np.uint64(16)
-    others |= (first | second | fourth) << np.uint64(32)
-    others |= (first | second | third) << np.uint64(48)
-    return hand & others
-
-
-@kernel
-def reachable(mine, other, left, right, pairs):
-    """Which suits the table can still show, and which ranks C1 can still use.
-
-    A relaxation: cards never leave, and either player may move at any time. C1 takes a player two
-    ranks linked, or two cards of a rank of which the table shows the other two. `pairs` are the
-    ranks of which a player holds a pair, if C3 and C4 are in force.
-
-    Returns:
-        The suits as a mask of whole lanes, and the ranks.
-    """
-    cards = mine | other | bit(left) | bit(right)
-    suits = LANE << np.uint64(left & 48) | LANE << np.uint64(right & 48)
-    if pairs != ZERO:
-        paired = (paired_ranks(mine) * COLUMN & mine) | (paired_ranks(other) * COLUMN & other)
-        for suit in range(4):
-            if lane_of(paired, suit):
-                suits |= LANE << np.uint64(16 * suit)
-    quartets = cards & LANE
-    for suit in range(1, 4):
-        quartets &= lane_of(cards, suit)
-    while True:
-        ranks = ZERO
-        added = ZERO
-        linked = linked_cards(mine, cards, suits)
-        in_ranks = ranks_in(linked)
-        if in_ranks & (in_ranks - ONE) or in_ranks & quartets & paired_ranks(mine):
-            ranks |= in_ranks
-            added |= linked
-        linked = linked_cards(other, cards, suits)
-        in_ranks = ranks_in(linked)
-        if in_ranks & (in_ranks - ONE) or in_ranks & quartets & paired_ranks(other):
-            ranks |= in_ranks
-            added |= linked
-        grown = suits
-        for suit in range(4):
-            if lane_of(added, suit):
-                grown |= LANE << np.uint64(16 * suit)
-        if grown == suits:
-            return suits, ranks
-        suits = grown
-
-
-@kernel
-def live_cards(hand, suits, ranks, pairs):
-    """The cards of a hand that may still be placed."""
-    live = hand & suits
-    if pairs != ZERO:
-        live |= hand & ((paired_ranks(hand) | ranks) * COLUMN)
-    return live
-
-
-@kernel
-def most_couples(live, left, right, ranks, pairs):
-    """A bound on the couples that a player's live cards still make."""
-    if ranks == ZERO and pairs == ZERO and left & 48 != right & 48:
-        return min(count_bits(lane_of(live, left >> 4)), count_bits(lane_of(live, right >> 4)))
-    return count_bits(live) >> 1
-
-
-# --- Keys: equal for positions that play alike --------------------------------------------------
-
-
-@kernel
-def squeeze_ranks(mine, other, table):
-    """Closes the gaps of ranks that no card has; for C3 the order of all ranks matters."""
-    ranks = ranks_in(mine | other | table)
-    if ranks & (ranks + ONE) == ZERO:
-        return mine, other, table
-    new_mine = ZERO
-    new_other = ZERO
-    new_table = ZERO
-    place = ZERO
-    while ranks:
-        rank = np.uint64(lowest_bit(ranks))
-        ranks &= ranks - ONE
-        new_mine |= ((mine >> rank) & COLUMN) << place
-        new_other |= ((other >> rank) & COLUMN) << place
-        new_table |= ((table >> rank) & COLUMN) << place
-        place += ONE
-    return new_mine, new_other, new_table
-
-
-@kernel
-def normal_ranks(mine, other, table, ranks):
-    """Renames the ranks where only C1 and C2 are in force.
-
-    There the order matters within a suit only, and across suits only which cards share a rank that
-    C1 can still use. Each card takes the lowest place that this leaves it (the Foata normal form of
-    the order as a trace). Cards that share such a rank take a place to themselves.
-
-    Returns:
-        The renamed masks and the places of the ranks that are shared.
-    """
-    cards = mine | other | table
-    shared = (ranks & paired_ranks(cards)) * COLUMN
-    new_mine = ZERO
-    new_other = ZERO
-    new_table = ZERO
-    new_shared = ZERO
-    place = ZERO
-    while cards:
-        heads = ZERO
-        for suit in range(4):
-            lane = cards & (LANE << np.uint64(16 * suit))
-            heads |= lane & (~lane + ONE)
-        single = heads & ~shared
-        if single:
-            cards ^= single
-            while single:
-                card = single & (~single + ONE)
-                single ^= card
-                new = ONE << (np.uint64(lowest_bit(card) & 48) + place)
-                if mine & card:
-                    new_mine |= new
-                elif other & card:
-                    new_other |= new
-                else:
-                    new_table |= new
-        else:
-            ready = ranks_in(heads) & ~ranks_in(cards & ~heads)
-            rank = np.uint64(lowest_bit(ready))
-            column = (COLUMN << rank) & cards
-            cards ^= column
-            new_mine |= ((mine & column) >> rank) << place
-            new_other |= ((other & column) >> rank) << place
-            new_table |= ((table & column) >> rank) << place
-            new_shared |= ONE << place
-        place += ONE
-    return new_mine, new_other, new_table, new_shared
-
-
-@kernel
-def sort_suits(first, second):
-    """Puts the lanes of two masks in descending order."""
-    width = np.uint64(13)
-    a = lane_of(first, 0) << width | lane_of(second, 0)
-    b = lane_of(first, 1) << width | lane_of(second, 1)
-    c = lane_of(first, 2) << width | lane_of(second, 2)
-    d = lane_of(first, 3) << width | lane_of(second, 3)
-    if a < b:
-        a, b = b, a
-    if c < d:
-        c, d = d, c
-    if a < c:
-        a, c = c, a
-    if b < d:
-        b, d = d, b
-    if b < c:
-        b, c = c, b
-    return (
-        a >> width
-        | (b >> width) << np.uint64(16)
-        | (c >> width) << np.uint64(32)
-        | (d >> width) << np.uint64(48),
-        (a & LANE)
-        | (b & LANE) << np.uint64(16)
-        | (c & LANE) << np.uint64(32)
-        | (d & LANE) << np.uint64(48),
-    )
-
-
-@kernel
-def position_key(mine, other, left, right, ranks, pairs, my_dead, other_dead):
-    """The whole position in two words: no two that play differently have the same.
-
-    A card set in the first word is the mover's, in the second the other's, in both a table card.
-    The 12 bits that the cards leave free in each word hold the rest.
-    """
-    table = bit(left) | bit(right)
-    if pairs != ZERO:
-        mine, other, table = squeeze_ranks(mine, other, table)
-        shared = ZERO
-        rest = ONE
-    else:
-        mine, other, table, shared = normal_ranks(mine, other, table, ranks)
-        rest = ZERO
-    first, second = sort_suits(mine | table, other | table)
-    # 13 + 1 + 5 + 5 bits, three a lane.
-    rest |= shared << ONE | np.uint64(my_dead) << np.uint64(14)
-    rest |= np.uint64(other_dead) << np.uint64(19)
-    three = np.uint64(7)
-    for suit in range(4):
-        lane = np.uint64(16 * suit + 13)
-        first |= ((rest >> np.uint64(3 * suit)) & three) << lane
-        second |= ((rest >> np.uint64(3 * suit + 12)) & three) << lane
-    return first, second
-
-
 # --- The table ----------------------------------------------------------------------------------
 
 
 @kernel
+def key_of(memory, mine, other, left, right):
+    """The whole position and the rules in two words: no two that play differently share them.
+
+    A card set in the first word is the mover's, in the second the other's, in both a table card.
+    """
+    table = bit(left) | bit(right)
+    return mine | table | memory[VARIANT], other | table | memory[VARIANT + 1]
+
+
+@kernel
 def bucket_of(memory, first, second):
-    """Where the two entries start that may hold a position."""
-    word = first * np.uint64(0x9E3779B97F4A7C15)
+    """Where the two entries start that may hold a position; the cards alone say so."""
+    word = (first & ~FREE_BITS) * np.uint64(0x9E3779B97F4A7C15)
     word ^= word >> np.uint64(32)
-    word = (word + second) * np.uint64(0xD6E8FEB86659FD93)
+    word = (word + (second & ~FREE_BITS)) * np.uint64(0xD6E8FEB86659FD93)
     word ^= word >> np.uint64(32)
     word *= np.uint64(0xD6E8FEB86659FD93)
     word ^= word >> np.uint64(32)
@@ -456,12 +256,14 @@ def find_entry(memory, bucket, first, second):
 
 
 @kernel
-def store_entry(memory, bucket, entry, first, second, low, high, work):
+def store_entry(memory, bucket, first, second, low, high, work):
     """Writes bounds. The costlier of two positions keeps the first entry of a bucket."""
+    entry = find_entry(memory, bucket, first, second)
     work = np.uint64(min(work, 0xFFFFFFFF))
     if entry < 0:
         entry = bucket + ENTRY
-        if work >= memory[bucket + 2] >> np.uint64(16):
+        stale = ((memory[bucket] ^ first) | (memory[bucket + 1] ^ second)) & FREE_BITS
+        if stale or work >= memory[bucket + 2] >> np.uint64(16):
             for word in range(3):
                 memory[entry + word] = memory[bucket + word]
             entry = bucket
@@ -469,123 +271,6 @@ def store_entry(memory, bucket, entry, first, second, low, high, work):
     memory[entry + 1] = second
     memory[entry + 2] = (
         np.uint64(low + OFFSET) | np.uint64(high + OFFSET) << np.uint64(8) | work << np.uint64(16)
-    )
-
-
-# --- What a claim rests on ----------------------------------------------------------------------
-
-
-@kernel
-def grounds_of_couples(hand, other, left, right, exchange):
-    """Cards that settle which couples a hand holds on the table.
-
-    Any hand that has the same of these cards holds no other couples, and as good as this one: those
-    it holds it still holds. `other` only helps to choose among equally good answers.
-    """
-    grounds = ZERO
-    for way in range(3):
-        if way == 0:
-            on_left = SAME[left]
-            on_right = SAME[right]
-        elif way == 1:
-            on_left = ABOVE[left]
-            on_right = BELOW[right]
-        else:
-            on_left = BELOW[left]
-            on_right = ABOVE[right]
-        if hand & on_left:
-            grounds |= on_right
-            if hand & on_right:
-                grounds |= on_left
-        elif hand & on_right:
-            grounds |= on_left
-        elif count_bits(on_left & other) < count_bits(on_right & other):
-            grounds |= on_left
-        else:
-            grounds |= on_right
-    if exchange:
-        ranks = open_ranks(left, right)
-        twice = paired_ranks(hand)
-        once = ranks_in(hand) & ~twice
-        # Of a rank that the hand lacks one card may go to it without making a pair.
-        lacks = ranks & ~once & ~twice
-        free = hand & (once * COLUMN)
-        for suit in range(4):
-            found = lacks & lane_of(other, suit)
-            free |= found << np.uint64(16 * suit)
-            lacks &= ~found
-        free |= lacks
-        grounds |= (ranks * COLUMN) & ~free
-    return grounds
-
-
-@kernel
-def some_couple(hand, left, right, exchange):
-    """The two cards of one couple that a hand holds."""
-    ranks = open_ranks(left, right) & paired_ranks(hand) if exchange else ZERO
-    cards = hand
-    while cards:
-        card = lowest_bit(cards)
-        cards &= cards - ONE
-        partners = partners_of(card, cards, left, right, ranks)
-        if partners:
-            return bit(card) | (partners & (~partners + ONE))
-    return ZERO
-
-
-@kernel
-def claim_key(mine, other, left, right, exchange):
-    """What two positions must share for a claim on one to be tried on the other."""
-    if left > right:
-        left, right = right, left
-    return np.uint64(
-        left | right << 6 | count_bits(mine) << 12 | count_bits(other) << 18 | np.int64(exchange) << 24
-    )
-
-
-@kernel
-def set_of(memory, key):
-    """Where the set of claims under a key starts."""
-    word = key * np.uint64(0x9E3779B97F4A7C15)
-    word ^= word >> np.uint64(29)
-    word *= np.uint64(0xD6E8FEB86659FD93)
-    word ^= word >> np.uint64(32)
-    return TABLE_START + WAYS * ENTRY * np.int64(word & memory[SET_MASK])
-
-
-@kernel
-def find_claim(memory, start, key, mine, other, goal):
-    """A claim that answers whether the lead reaches `goal`; -1 if there is none."""
-    for entry in range(start, start + WAYS * ENTRY, ENTRY):
-        about = memory[entry + 3]
-        if about & np.uint64(0x1FFFFFF) != key:
-            continue
-        grounds = memory[entry + 2]
-        if mine & grounds != memory[entry] or other & grounds != memory[entry + 1]:
-            continue
-        value = np.int64((about >> np.uint64(26)) & np.uint64(255)) - OFFSET
-        if (value < goal) == ((about >> np.uint64(25)) & ONE != ZERO):
-            return entry
-    return -1
-
-
-@kernel
-def store_claim(memory, start, key, mine, other, grounds, value, goal, work):
-    """Keeps a claim in place of the cheapest of its set."""
-    picked = start
-    least = np.uint64(0xFFFFFFFFFFFFFFFF)
-    for entry in range(start, start + WAYS * ENTRY, ENTRY):
-        cost = memory[entry + 3] >> np.uint64(34)
-        if cost < least:
-            least = cost
-            picked = entry
-    memory[picked] = mine & grounds
-    memory[picked + 1] = other & grounds
-    memory[picked + 2] = grounds
-    below = ONE if value < goal else ZERO
-    work = np.uint64(min(work + 1, 2**30 - 1))
-    memory[picked + 3] = (
-        key | below << np.uint64(25) | np.uint64(value + OFFSET) << np.uint64(26) | work << np.uint64(34)
     )
 
 
@@ -597,38 +282,28 @@ def store_claim(memory, start, key, mine, other, grounds, value, goal, work):
 
 
 @kernel
-def set_frame(memory, frame, mine, other, left, right, goal, my_dead, other_dead):
+def set_frame(memory, frame, mine, other, left, right, goal):
     """Writes down a question."""
     memory[frame + MINE] = mine
     memory[frame + OTHER] = other
     memory[frame + SQUARES] = np.uint64(left << 6 | right)
     memory[frame + GOAL] = np.uint64(goal + OFFSET)
-    memory[frame + MY_DEAD] = np.uint64(my_dead)
-    memory[frame + OTHER_DEAD] = np.uint64(other_dead)
 
 
 @kernel
-def look_up(memory, frame, left, right, ranks, pairs, low, high):
+def look_up(memory, frame, mine, other, left, right, low, high):
     """Finds what the table knows of a frame's position and notes where it goes; (low, high)."""
-    first, second = position_key(
-        memory[frame + MINE],
-        memory[frame + OTHER],
-        left,
-        right,
-        ranks,
-        pairs,
-        memory[frame + MY_DEAD],
-        memory[frame + OTHER_DEAD],
-    )
+    first, second = key_of(memory, mine, other, left, right)
     bucket = bucket_of(memory, first, second)
     entry = find_entry(memory, bucket, first, second)
     if entry >= 0:
         bounds = memory[entry + 2]
         low = np.int64(bounds & np.uint64(255)) - OFFSET
         high = np.int64((bounds >> np.uint64(8)) & np.uint64(255)) - OFFSET
-    memory[frame + FIRST] = first
-    memory[frame + SECOND] = second
     memory[frame + KEPT] = np.uint64(bucket)
+    memory[frame + LOW] = np.uint64(low + OFFSET)
+    memory[frame + HIGH] = np.uint64(high + OFFSET)
+    memory[frame + STARTED] = memory[NODES]
     return low, high
 
 
@@ -637,46 +312,42 @@ def open_lead(memory, frame, exchange):
     """Opens a frame of the reading in which a blocked player passes (F1, F2).
 
     The mover holds a couple. The value is the lead: the couples that the mover places from here on
-    less the other's. It does not depend on cards that can never be placed; of those only counts
-    whether a player has any, for such a hand is never empty.
+    less the other's.
 
     Returns:
         An answer, or OPEN if the frame now holds its moves.
     """
     mine = memory[frame + MINE]
     other = memory[frame + OTHER]
+    goal = np.int64(memory[frame + GOAL]) - OFFSET
+    my_cards = count_bits(mine)
+    high = my_cards >> 1
+    if high < goal:
+        return high
+    other_cards = count_bits(other)
+    low = 1 - (other_cards >> 1)
+    if low >= goal:
+        return low
     left = np.int64(memory[frame + SQUARES] >> np.uint64(6))
     right = np.int64(memory[frame + SQUARES] & np.uint64(63))
-    goal = np.int64(memory[frame + GOAL]) - OFFSET
-    high = count_bits(mine) >> 1
-    if high < goal:
-        memory[GROUNDS] = ZERO
-        return high
-    low = 1 - (count_bits(other) >> 1)
-    if low >= goal:
-        memory[GROUNDS] = some_couple(mine, left, right, exchange)
-        return low
+    size = my_cards + other_cards
+    replied_in_vain = high <= goal  # the other places a couple at least: the lead stays below
+    if size >= KEPT_SIZE:
+        low, high = look_up(memory, frame, mine, other, left, right, low, high)
+        if low >= goal:
+            return low
+        if high < goal:
+            return high
+    else:
+        memory[frame + KEPT] = ZERO
+
     my_pairs = paired_ranks(mine) if exchange else ZERO
     other_pairs = paired_ranks(other) if exchange else ZERO
-    size = count_bits(mine | other)
-    memory[frame + KEPT] = ZERO
-    if size >= KEPT_SIZE:
-        key = claim_key(mine, other, left, right, exchange)
-        start = set_of(memory, key)
-        entry = find_claim(memory, start, key, mine, other, goal)
-        if entry >= 0:
-            memory[GROUNDS] = memory[entry + 2]
-            return np.int64((memory[entry + 3] >> np.uint64(26)) & np.uint64(255)) - OFFSET
-        memory[frame + KEPT] = np.uint64(start)
-        memory[frame + FIRST] = key
-    memory[frame + STARTED] = memory[NODES]
-    memory[frame + REGION] = ZERO
-
-    best = 0
+    best = np.int64(0)
     count = 0
     start = frame + FRAME_WORDS
     ranks = open_ranks(left, right) & my_pairs
-    cards = mine
+    cards = mine & fitting_cards(left, right, ranks)
     while cards:
         card = lowest_bit(cards)
         cards &= cards - ONE
@@ -686,27 +357,20 @@ def open_lead(memory, frame, exchange):
             partners &= partners - ONE
             rest = mine & ~(bit(card) | bit(partner))
             worth = count_couples(other, other_pairs, card, partner)
-            if worth == 0 or rest == ZERO:
-                if rest != ZERO:
-                    worth = count_all(rest, card, partner, exchange)
-                if worth == 0 or rest == ZERO:  # the game is over
-                    grounds = bit(card) | bit(partner)
-                    if rest != ZERO:
-                        grounds |= grounds_of_couples(other, rest, card, partner, exchange)
-                        grounds |= grounds_of_couples(rest, other, card, partner, exchange)
-                    if goal <= 1:
-                        memory[GROUNDS] = grounds
-                        return 1
-                    memory[frame + REGION] |= grounds
-                    best = max(best, 1 + OFFSET)
-                    continue
+            if worth == 0 and rest != ZERO:
+                worth = count_all(rest, card, partner, exchange)
+            elif rest != ZERO and replied_in_vain:
+                best = max(best, np.int64(goal - 1 + OFFSET))
+                continue
             elif size >= DANGER_SIZE:
-                worth = (
-                    REPLIES + 16 * danger(rest, other, other_pairs, card, partner, exchange)
-                    + min(count_all(rest, card, partner, exchange), 15)
-                )  # fmt: skip
+                worth = REPLIES + danger(rest, other, other_pairs, card, partner, exchange)
             else:
                 worth += REPLIES
+            if worth == 0 or rest == ZERO:  # the game is over
+                if goal <= 1:
+                    return 1
+                best = max(best, np.int64(1 + OFFSET))
+                continue
             memory[start + count] = np.uint64(worth << 12 | card << 6 | partner)
             count += 1
     memory[frame + BEST] = np.uint64(best)
@@ -719,64 +383,39 @@ def open_lead(memory, frame, exchange):
 def open_race(memory, frame, exchange):
     """Opens a frame of the reading in which a blocked player lays a card out of play.
 
-    The value is the mover's margin: the other's cards at the end less the own. Cards that can never
-    be placed count; MY_DEAD and OTHER_DEAD are how many there are, on top of the masks.
+    The value is the mover's margin: the other's cards at the end less the own.
 
     Returns:
         An answer, or OPEN if the frame now holds its moves.
     """
     mine = memory[frame + MINE]
     other = memory[frame + OTHER]
-    left = np.int64(memory[frame + SQUARES] >> np.uint64(6))
-    right = np.int64(memory[frame + SQUARES] & np.uint64(63))
     goal = np.int64(memory[frame + GOAL]) - OFFSET
-    my_dead = np.int64(memory[frame + MY_DEAD])
-    other_dead = np.int64(memory[frame + OTHER_DEAD])
-    my_pairs = paired_ranks(mine) if exchange else ZERO
-    other_pairs = paired_ranks(other) if exchange else ZERO
-    pairs = my_pairs | other_pairs
-    suits, ranks = reachable(mine, other, left, right, pairs)
-    live = live_cards(mine, suits, ranks, pairs)
-    dead = my_dead + count_bits(mine & ~live)
-    my_most = most_couples(live, left, right, ranks, pairs)
-    if dead <= MOST_DEAD:
-        mine = live
-        my_dead = dead
-    live = live_cards(other, suits, ranks, pairs)
-    dead = other_dead + count_bits(other & ~live)
-    other_most = most_couples(live, left, right, ranks, pairs)
-    if dead <= MOST_DEAD:
-        other = live
-        other_dead = dead
-    my_cards = count_bits(mine) + my_dead
-    other_cards = count_bits(other) + other_dead
+    my_cards = count_bits(mine)
+    other_cards = count_bits(other)
     # Every turn takes one card or, with a couple, two; the mover's turns come first.
-    my_turns = my_cards - my_most
-    other_turns = other_cards - other_most
+    my_turns = (my_cards + 1) >> 1
+    other_turns = (other_cards + 1) >> 1
     high = other_cards - my_turns + 1 if my_turns <= other_cards else -1
     if high < goal:
         return high
     low = other_turns - my_cards if other_turns < my_cards else 1
     if low >= goal:
         return low
-    memory[frame + MINE] = mine
-    memory[frame + OTHER] = other
-    memory[frame + MY_DEAD] = np.uint64(my_dead)
-    memory[frame + OTHER_DEAD] = np.uint64(other_dead)
-    low, high = look_up(memory, frame, left, right, ranks, pairs, low, high)
+    left = np.int64(memory[frame + SQUARES] >> np.uint64(6))
+    right = np.int64(memory[frame + SQUARES] & np.uint64(63))
+    low, high = look_up(memory, frame, mine, other, left, right, low, high)
     if low >= goal:
         return low
     if high < goal:
         return high
-    memory[frame + LOW] = np.uint64(low + OFFSET)
-    memory[frame + HIGH] = np.uint64(high + OFFSET)
-    memory[frame + STARTED] = memory[NODES]
 
-    best = 0
+    my_pairs = paired_ranks(mine) if exchange else ZERO
+    other_pairs = paired_ranks(other) if exchange else ZERO
     count = 0
     start = frame + FRAME_WORDS
     ranks = open_ranks(left, right) & my_pairs
-    cards = mine
+    cards = mine & fitting_cards(left, right, ranks)
     while cards:
         card = lowest_bit(cards)
         cards &= cards - ONE
@@ -784,26 +423,21 @@ def open_race(memory, frame, exchange):
         while partners:
             partner = lowest_bit(partners)
             partners &= partners - ONE
-            if mine == bit(card) | bit(partner) and my_dead == 0:
-                best = other_cards + OFFSET
-                continue
+            if my_cards == 2:
+                return other_cards
             replies = count_couples(other, other_pairs, card, partner)
             memory[start + count] = np.uint64(replies << 12 | card << 6 | partner)
             count += 1
-    if count == 0 and best == 0:  # blocked: the table stays, so a card lies "on itself"
+    if count == 0:  # blocked: the table stays, and the card goes "to both sides"
         if my_cards == 1:
-            best = other_cards + OFFSET
-        else:
-            if my_dead > 0:
-                memory[start] = np.uint64(DEAD_CARD)
-                count = 1
-            cards = mine
-            while cards:
-                card = lowest_bit(cards)
-                cards &= cards - ONE
-                memory[start + count] = np.uint64(1 << 12 | card << 6 | card)
-                count += 1
-    memory[frame + BEST] = np.uint64(best)
+            return other_cards
+        cards = mine
+        while cards:
+            card = lowest_bit(cards)
+            cards &= cards - ONE
+            memory[start + count] = np.uint64(card << 6 | card)
+            count += 1
+    memory[frame + BEST] = ZERO
     memory[frame + COUNT] = np.uint64(count)
     memory[frame + NEXT] = ZERO
     return OPEN
@@ -827,86 +461,35 @@ def next_move(memory, frame):
 @kernel
 def ask_lead(memory, frame, move):
     """Sets the next frame to what follows a couple; the frame's PASSED says whose turn it is."""
-    mine = memory[frame + MINE]
     other = memory[frame + OTHER]
     card = (move >> 6) & 63
     partner = move & 63
-    rest = mine & ~(bit(card) | bit(partner))
+    rest = memory[frame + MINE] & ~(bit(card) | bit(partner))
     goal = np.int64(memory[frame + GOAL]) - OFFSET
-    memory[frame + MOVE] = np.uint64(move & 4095)
-    child = frame + PLY_WORDS
     if move >> 12 < REPLIES:  # the other has no reply and passes (F1)
         memory[frame + PASSED] = ONE
-        set_frame(memory, child, rest, other, card, partner, goal - 1, 0, 0)
+        set_frame(memory, frame + PLY_WORDS, rest, other, card, partner, goal - 1)
     else:
         memory[frame + PASSED] = ZERO
-        set_frame(memory, child, other, rest, card, partner, 2 - goal, 0, 0)
-
-
-@kernel
-def take_lead(memory, frame, answer, exchange):
-    """Takes the answer to what follows a couple into account."""
-    card = np.int64(memory[frame + MOVE] >> np.uint64(6))
-    partner = np.int64(memory[frame + MOVE] & np.uint64(63))
-    couple = bit(card) | bit(partner)
-    grounds = memory[GROUNDS] | couple
-    if memory[frame + PASSED]:
-        answer += 1
-        mine = memory[frame + MINE] & ~couple
-        grounds |= grounds_of_couples(memory[frame + OTHER], mine, card, partner, exchange)
-    else:
-        answer = 1 - answer
-    reached = np.uint64(answer + OFFSET)
-    if reached >= memory[frame + GOAL]:
-        memory[frame + REGION] = grounds
-    else:
-        memory[frame + REGION] |= grounds
-    memory[frame + BEST] = max(memory[frame + BEST], reached)
-
-
-@kernel
-def close_lead(memory, frame, exchange):
-    """The answer of a frame that is done, which the table keeps with what it rests on."""
-    mine = memory[frame + MINE]
-    other = memory[frame + OTHER]
-    best = np.int64(memory[frame + BEST]) - OFFSET
-    goal = np.int64(memory[frame + GOAL]) - OFFSET
-    grounds = memory[frame + REGION]
-    if best < goal:  # no couple does it, so it rests on there being no others
-        left = np.int64(memory[frame + SQUARES] >> np.uint64(6))
-        right = np.int64(memory[frame + SQUARES] & np.uint64(63))
-        grounds |= grounds_of_couples(mine, other, left, right, exchange)
-    memory[GROUNDS] = grounds
-    if memory[frame + KEPT] != ZERO:
-        start = np.int64(memory[frame + KEPT])
-        work = np.int64(memory[NODES] - memory[frame + STARTED])
-        store_claim(memory, start, memory[frame + FIRST], mine, other, grounds, best, goal, work)
-    return best
+        set_frame(memory, frame + PLY_WORDS, other, rest, card, partner, 2 - goal)
 
 
 @kernel
 def ask_race(memory, frame, move):
     """Sets the next frame to what follows a couple or a card laid out of play."""
-    mine = memory[frame + MINE]
     other = memory[frame + OTHER]
-    my_dead = memory[frame + MY_DEAD]
-    goal = np.int64(memory[frame + GOAL]) - OFFSET
     left = (move >> 6) & 63
     right = move & 63
-    if move == DEAD_CARD:
-        my_dead -= ONE
-    else:
-        mine &= ~(bit(left) | bit(right))
+    rest = memory[frame + MINE] & ~(bit(left) | bit(right))
     if left == right:  # no couple: the table stays
         left = np.int64(memory[frame + SQUARES] >> np.uint64(6))
         right = np.int64(memory[frame + SQUARES] & np.uint64(63))
-    child = frame + PLY_WORDS
-    other_dead = memory[frame + OTHER_DEAD]
-    set_frame(memory, child, other, mine, left, right, 1 - goal, other_dead, my_dead)
+    goal = np.int64(memory[frame + GOAL]) - OFFSET
+    set_frame(memory, frame + PLY_WORDS, other, rest, left, right, 1 - goal)
 
 
 @kernel
-def close_race(memory, frame):
+def close_frame(memory, frame):
     """The answer of a frame that is done, which the table keeps."""
     best = np.int64(memory[frame + BEST]) - OFFSET
     if memory[frame + KEPT] != ZERO:
@@ -916,12 +499,16 @@ def close_race(memory, frame):
             low = max(low, best)
         else:
             high = min(high, best)
-        first = memory[frame + FIRST]
-        second = memory[frame + SECOND]
-        bucket = np.int64(memory[frame + KEPT])
-        entry = find_entry(memory, bucket, first, second)
+        first, second = key_of(
+            memory,
+            memory[frame + MINE],
+            memory[frame + OTHER],
+            memory[frame + SQUARES] >> np.uint64(6),
+            memory[frame + SQUARES] & np.uint64(63),
+        )
         work = np.int64(memory[NODES] - memory[frame + STARTED])
-        store_entry(memory, bucket, entry, first, second, low, high, work)
+        bucket = np.int64(memory[frame + KEPT])
+        store_entry(memory, bucket, first, second, low, high, work)
     return best
 
 
@@ -936,7 +523,7 @@ def search(memory, mine, other, left, right, goal, exchange, discard):
         node limit.
     """
     frame = HEADER
-    set_frame(memory, frame, mine, other, left, right, goal, 0, 0)
+    set_frame(memory, frame, mine, other, left, right, goal)
     while True:
         memory[NODES] += ONE
         if memory[NODES] > memory[NODE_LIMIT]:
@@ -951,19 +538,18 @@ def search(memory, mine, other, left, right, goal, exchange, discard):
                     return answer
                 frame -= PLY_WORDS
                 if discard:
-                    reached = np.uint64(OFFSET - answer)
-                    memory[frame + BEST] = max(memory[frame + BEST], reached)
+                    answer = -answer
+                elif memory[frame + PASSED]:
+                    answer += 1
                 else:
-                    take_lead(memory, frame, answer, exchange)
+                    answer = 1 - answer
+                memory[frame + BEST] = max(memory[frame + BEST], np.uint64(answer + OFFSET))
             if (
                 memory[frame + BEST] < memory[frame + GOAL]
                 and memory[frame + NEXT] < memory[frame + COUNT]
             ):
                 break
-            if discard:
-                answer = close_race(memory, frame)
-            else:
-                answer = close_lead(memory, frame, exchange)
+            answer = close_frame(memory, frame)
         move = next_move(memory, frame)
         if discard:
             ask_race(memory, frame, move)
@@ -1010,6 +596,22 @@ def as_result(margin_of, margin):
 
 
 @kernel
+def set_variant(memory, exchange, discard):
+    """Sets what keys hold besides the cards: the rules and the generation, three bits a lane."""
+    generation = memory[GENERATION]
+    first = np.uint64(exchange) | np.uint64(discard) << ONE
+    second = ZERO
+    for suit in range(1, 4):
+        first |= (generation & np.uint64(7)) << np.uint64(16 * suit)
+        generation >>= np.uint64(3)
+    for suit in range(4):
+        second |= (generation & np.uint64(7)) << np.uint64(16 * suit)
+        generation >>= np.uint64(3)
+    memory[VARIANT] = first << np.uint64(13)
+    memory[VARIANT + 1] = second << np.uint64(13)
+
+
+@kernel
 def bounds_within(memory, mine, other, left, right, exchange, discard, margin, low, high):
     """Proven bounds on the mover's result, as near as `low` to `high` need it.
 
@@ -1022,6 +624,7 @@ def bounds_within(memory, mine, other, left, right, exchange, discard, margin, l
     if mine == ZERO or other == ZERO:
         value = as_result(count_bits(other) - count_bits(mine), margin)
         return value, value
+    set_variant(memory, exchange, discard)
     guess = np.int64(1)
     while max(least, low) < min(most, high):
         goal = min(max(guess, max(least, low) + 1), min(most, high))
@@ -1039,13 +642,18 @@ def bounds_within(memory, mine, other, left, right, exchange, discard, margin, l
 
 @kernel
 def start_search(memory, discard, node_limit):
-    """Sets the counters; forgets a table of the other reading of `blocked`."""
+    """Sets the counters. What the table knows stays, under whatever rules it was found."""
     memory[NODES] = ZERO
     memory[NODE_LIMIT] = np.uint64(node_limit)
-    reading = np.uint64(2) if discard else ONE
-    if memory[READING] != reading:
+
+
+@kernel
+def forget(memory):
+    """Empties the table, at no cost: keys of an older generation are never found again."""
+    memory[GENERATION] += ONE
+    if memory[GENERATION] == ONE << np.uint64(21):
         memory[TABLE_START:] = ZERO
-        memory[READING] = reading
+        memory[GENERATION] = ZERO
 
 
 @kernel
@@ -1078,18 +686,18 @@ def move_bounds(memory, table, game, first, second, margin, low, high):
 @kernel
 def game_bounds(memory, table, game, margin):
     """Bounds on the result of an exhausted game, for the mover; for player 0 if it is over."""
-    player = max(np.int64(game["to_move"]), 0)
+    player = np.int64(game["to_move"])
+    if player < 0:
+        player = np.int64(0)
     if game["phase"] == RIGHT:
-        least = np.int64(-ABORTED)
-        most = np.int64(-ABORTED)
+        least = np.int64(-OFFSET)
+        most = np.int64(-OFFSET)
         seconds = game["legal"]
         while seconds:
             second = lowest_bit(seconds)
             seconds &= seconds - ONE
             chosen = np.int64(game["chosen"])
-            low, high = move_bounds(
-                memory, table, game, chosen, second, margin, max(least, -OFFSET), OFFSET
-            )
+            low, high = move_bounds(memory, table, game, chosen, second, margin, least, OFFSET)
             least = max(least, low)
             most = max(most, high)
         return least, most
@@ -1173,13 +781,12 @@ class Workspace:
         if size < 2 or size & (size - 1):
             raise ValueError(f"table_size must be a power of two of at least 2, got {size}")
         self.table_size = size
-        self.memory = np.zeros(TABLE_START + ENTRY * max(size, WAYS), np.uint64)
+        self.memory = np.zeros(TABLE_START + ENTRY * size, np.uint64)
         self.memory[TABLE_MASK] = size // 2 - 1
-        self.memory[SET_MASK] = max(size // WAYS, 1) - 1
 
     def clear(self) -> None:
         """Forgets everything."""
-        self.memory[TABLE_START:] = 0
+        forget(self.memory)
 
 
 _thread_local = threading.local()

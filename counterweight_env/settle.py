@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from counterweight_env.endgame import TABLE_START, Workspace, game_bounds, start_search
+from counterweight_env.endgame import TABLE_START, Workspace, position_bounds
 from counterweight_env.kernels import OVER, RIGHT, ZERO, finish, kernel
 
-__all__ = ["SOLVE_NODES", "TABLE_SIZE", "Settler", "start_alone"]
+__all__ = ["SOLVE_NODES", "TABLE_SIZE", "Settler", "forget"]
 
 #: Positions to look at for one game and turn, at most.
 SOLVE_NODES: Final = 200_000
@@ -18,13 +18,12 @@ TABLE_SIZE: Final = 2**15
 
 
 @kernel
-def start_alone(memory, discard, node_limit):
-    """As :func:`start_search`, with an empty table.
+def forget(memory):
+    """Empties the table of a workspace's memory.
 
     What a node limit leaves open then depends on the position alone, not on those before it.
     """
     memory[TABLE_START:] = ZERO
-    start_search(memory, discard, node_limit)
 
 
 @kernel
@@ -38,8 +37,8 @@ def settle_rows(memory, tables, games, rows, node_limit):
         game = games[rows[i]]
         if game["stock_size"] > 0 or game["phase"] == OVER or game["phase"] == RIGHT:
             continue
-        start_alone(memory, tables[0]["discard_when_blocked"], node_limit)
-        low, high = game_bounds(memory, tables[0], game, False)
+        forget(memory)
+        low, high = position_bounds(memory, tables[0], game, False, node_limit)
         if low < high:
             unsolved += 1
             continue

@@ -25,7 +25,7 @@ from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_suppo
 from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor, VecNormalize
 
 import counterweight_env  # noqa: F401 - registers Counterweight-v0
-from counterweight_env import Game, GameBatch, IllegalActionError, observation_layout
+from counterweight_env import Game, GameBatch, IllegalActionError, observation_layout, settle
 from train import checkpoint as checkpoints
 from train import self_play
 from train.checkpoint import CheckpointError
@@ -625,12 +625,20 @@ def test_the_pool_is_saved_with_those_that_running_games_still_have(tmp_path: Pa
         ("keep_checkpoints", 0),
         ("eval_deals", 0),
         ("threads", 0),
+        ("solve_endings", 1),
+        ("solve_endings", "yes"),
     ],
 )
 def test_a_bad_field_is_named_with_its_value(field: str, value: Any) -> None:
     with pytest.raises(ValueError, match=field) as caught:
         TrainConfig(**{field: value})
     assert str(value) in str(caught.value)
+
+
+def test_solved_endings_do_not_go_with_margins() -> None:
+    assert not TrainConfig().solve_endings
+    with pytest.raises(ValueError, match=r"solve_endings.*reward"):
+        TrainConfig(solve_endings=True, reward="margin")
 
 
 def test_the_configuration_is_frozen_and_goes_through_json() -> None:
@@ -719,7 +727,13 @@ class KilledError(Exception):
     """Stands for the end of a process."""
 
 
-def run_until(monkeypatch: pytest.MonkeyPatch, run: Path, step: int, resume: bool = False) -> None:
+def run_until(
+    monkeypatch: pytest.MonkeyPatch,
+    run: Path,
+    step: int,
+    resume: bool = False,
+    config: TrainConfig = TINY,
+) -> None:
     """Train until a step, where nothing more is written."""
     callback = self_play.SelfPlayCallback
     on_step = callback._on_step
@@ -732,7 +746,7 @@ def run_until(monkeypatch: pytest.MonkeyPatch, run: Path, step: int, resume: boo
     with monkeypatch.context() as patch:
         patch.setattr(callback, "_on_step", stop)
         with pytest.raises(KilledError):
-            self_play.run(TINY, run, resume=resume, progress=False)
+            self_play.run(config, run, resume=resume, progress=False)
 
 
 @pytest.mark.parametrize("rules", VARIANTS)
@@ -790,6 +804,22 @@ def test_a_run_may_be_killed_more_than_once(
         run_until(monkeypatch, run, step, resume=True)
     self_play.run(TINY, run, resume=True, progress=False)
     assert_same_run(uninterrupted, run)
+
+
+def test_a_killed_run_with_solved_endings_ends_the_same_and_counts_what_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So few nodes that much stays open: what does must not depend on what was solved before.
+    monkeypatch.setattr(settle, "SOLVE_NODES", 50)
+    config = dataclasses.replace(
+        TINY, rules="classic", solve_endings=True, n_steps=64, batch_size=256, total_steps=3072
+    )
+    self_play.run(config, tmp_path / "whole", progress=False)
+    run_until(monkeypatch, tmp_path / "killed", 2100, config=config)
+    self_play.run(config, tmp_path / "killed", resume=True, progress=False)
+    assert_same_run(tmp_path / "whole", tmp_path / "killed")
+    counts = [event.value for event in metrics_of(tmp_path / "whole").Scalars("self_play/unsolved")]
+    assert sum(counts) > 0
 
 
 def test_a_finished_run_is_resumed_to_the_same_table(uninterrupted: Path) -> None:
@@ -894,15 +924,21 @@ def test_only_the_newest_checkpoints_are_kept(uninterrupted: Path) -> None:
     assert names == ["step-000000001024", "step-000000001536"]
 
 
+def metrics_of(run: Path) -> Any:
+    """Return the reader of what a run has logged."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    return events
+
+
 def test_the_pool_fills_up_and_its_metrics_are_logged(uninterrupted: Path) -> None:
     end = checkpoints._checkpoints(uninterrupted)[0]
     index = json.loads((end / "pool" / "pool.json").read_text())
     assert index["snapshots"][0] == 0
     assert len(index["snapshots"]) == 3
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(str(uninterrupted / "tensorboard"))
-    events.Reload()
+    events = metrics_of(uninterrupted)
     logged = events.Tags()["scalars"]
     documented = self_play.__doc__ or ""
     own = [name for name in logged if name.startswith("self_play/")]

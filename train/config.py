@@ -49,6 +49,9 @@ class TrainConfig:
         checkpoint_every: Steps between checkpoints.
         keep_checkpoints: The most checkpoints kept.
         eval_deals: Duplicate deals (two games each) against every baseline at the end.
+        solve_endings: End every game at exhaustion with its exact value as the reward, so that only
+            the time before is learnt; the metrics' scores then mean perfect play from there on. The
+            final table is of whole games. Not with ``reward="margin"``.
         threads: Torch threads. Sums are split by thread, so weights depend on it in the last bit.
             The nets are small: more than one is slower, and much slower on a busy machine.
 
@@ -80,6 +83,7 @@ class TrainConfig:
     checkpoint_every: int = 250_000
     keep_checkpoints: int = 2
     eval_deals: int = 1000
+    solve_endings: bool = False
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -89,6 +93,10 @@ class TrainConfig:
             raise ValueError(f"rules: {error}") from error
         if self.reward not in REWARDS:
             raise ValueError(f"reward must be one of {REWARDS}, got {self.reward!r}")
+        if not isinstance(self.solve_endings, bool):
+            raise ValueError(f"solve_endings must be a bool, got {self.solve_endings!r}")
+        if self.solve_endings and self.reward == "margin":
+            raise ValueError('solve_endings gives outcomes, so reward must not be "margin"')
         self._check_int("seed", 0)
         for name in ("total_steps", "num_envs", "n_steps", "n_epochs", "snapshot_every"):
             self._check_int(name, 1)

@@ -19,6 +19,7 @@ The metrics, all over the last rollout unless said; games that ended in it count
 | ``self_play/score_vs_<baseline>`` | the same against a baseline |
 | ``self_play/games`` | games that ended |
 | ``self_play/draws`` | the part of them that was drawn |
+| ``self_play/unsolved`` | turns that ``solve_endings``, if on, could not solve |
 | ``self_play/snapshots`` | snapshots in the pool |
 | ``self_play/snapshot_age`` | steps since the newest of them was taken |
 | ``rollout/ep_rew_mean`` | SB3's: reward a game, over the last 100 games |
@@ -93,6 +94,7 @@ def run(
         pool.agents,
         reward=config.reward,
         seed=config.seed,
+        solve_endings=config.solve_endings,
     )
     checkpoint = latest_checkpoint(out, config)
     if checkpoint is None:
@@ -193,6 +195,7 @@ class SelfPlayCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         self._last_checkpoint = self.model.num_timesteps
+        self._unsolved_before = self._env.unsolved
 
     def _on_rollout_start(self) -> None:
         # Before the first rollout after a checkpoint both steps are those of the checkpoint itself,
@@ -220,6 +223,9 @@ class SelfPlayCallback(BaseCallback):
         if games:
             self.logger.record("self_play/draws", games.count(0.5) / len(games))
         self.logger.record("self_play/games", len(games))
+        if self._config.solve_endings:
+            self.logger.record("self_play/unsolved", self._env.unsolved - self._unsolved_before)
+            self._unsolved_before = self._env.unsolved
         self.logger.record("self_play/snapshots", len(self._pool.snapshots))
         self.logger.record(
             "self_play/snapshot_age", self.model.num_timesteps - self._pool.newest_step

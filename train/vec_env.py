@@ -44,6 +44,9 @@ class SelfPlayVecEnv(VecEnv):
         seat: The learner's: 0, 1 or ``"random"``.
         reward: ``"outcome"`` or ``"margin"``.
         seed: An int seeds game i with ``seed + i``; None draws from entropy.
+        solve_endings: End every game at exhaustion with its exact value as the reward; see
+            :class:`~counterweight_env.game.GameBatch`. Not with ``reward="margin"``.
+        solve_nodes: Positions to look at for one game and turn, at most.
 
     Raises:
         ValueError: An argument is bad; the message names it.
@@ -61,13 +64,25 @@ class SelfPlayVecEnv(VecEnv):
         seat: int | str = "random",
         reward: str = "outcome",
         seed: int | None = None,
+        solve_endings: bool = False,
+        solve_nodes: int | None = None,
     ) -> None:
         if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)):
             raise ValueError(f"num_envs must be an int, got {num_envs!r}")
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
         self.rules = as_rules(rules)
-        self._duel = Duel(int(num_envs), self.rules, opponents, weights, seat, reward, seed)
+        self._duel = Duel(
+            int(num_envs),
+            self.rules,
+            opponents,
+            weights,
+            seat,
+            reward,
+            seed,
+            solve_endings=solve_endings,
+            solve_nodes=solve_nodes,
+        )
         self._episode_returns = np.zeros(num_envs, np.float32)
         self._episode_lengths = np.zeros(num_envs, np.int64)
         self._actions: np.ndarray | None = None
@@ -92,6 +107,11 @@ class SelfPlayVecEnv(VecEnv):
     def seats(self) -> np.ndarray:
         """(B,) int8, the learner's seat in each game."""
         return self._duel.seats.copy()
+
+    @property
+    def unsolved(self) -> int:
+        """How often ``solve_nodes`` has let a game go on, since this object was made."""
+        return self._duel.games.unsolved
 
     def set_opponents(
         self, opponents: Sequence[Agent | str], weights: Sequence[float] | None = None

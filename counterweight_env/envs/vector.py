@@ -82,6 +82,11 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
 
+    @property
+    def unsolved(self) -> int:
+        """How often ``solve_nodes`` has let a game go on, since this object was made."""
+        return self._duel.games.unsolved
+
     def reset(
         self,
         *,
