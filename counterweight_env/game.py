@@ -6,7 +6,7 @@ Both are thin covers of the same state array (dtype ``kernels.STATE``) and hold 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +141,7 @@ class GameBatch:
         self.solve_endings(solve_endings, solve_nodes)
         rows = np.arange(num_games)
         kernels.seed_games(self.state, seeds_for(seed, rows))
-        kernels.deal_games(self.state, self._table, rows, self._dealer)
+        kernels.deal_games(self.state, self._table, self._dealer, rows)
 
     def _set(self, state: np.ndarray, rules: Rules, dealer: int = NOBODY) -> None:
         self.state = state
@@ -261,9 +261,7 @@ class GameBatch:
     def legal(self) -> np.ndarray:
         """(B, A) bool, True = legal; all False for a finished game."""
         out = np.empty((len(self), self.rules.num_actions), np.bool_)
-        self._share(
-            len(self), lambda part: kernels.unpack_legal(self.state[part], self._table, out[part])
-        )
+        share_out(self.threads, kernels.unpack_legal, (self._table,), (self.state, out))
         return out
 
     @property
@@ -347,7 +345,7 @@ class GameBatch:
             not isinstance(out, np.ndarray)
             or out.shape != shape
             or out.dtype != np.int8
-            or not (out.flags.c_contiguous and out.flags.writeable)
+            or not out.flags.carray  # C-contiguous, aligned, writeable
         ):
             raise ValueError(
                 f"out must be a writeable C-contiguous int8 array of shape {shape}, got "
@@ -415,13 +413,6 @@ class GameBatch:
             raise ValueError(f"rows must be distinct, got {rows!r}")
         return array.astype(np.int64, copy=False)
 
-    def _share(self, size: int, work: Callable[[slice], None]) -> None:
-        """Does some work on rows, by as many threads as there are."""
-        if self.threads == 1:
-            work(slice(0, size))
-        else:
-            share_out(self.threads, size, work)
-
     # --- What there is to do --------------------------------------------------------------------
 
     def step(
@@ -448,16 +439,18 @@ class GameBatch:
         if array.shape != picked.shape or array.dtype.kind not in "iu":
             self._check_actions(picked, array, array.shape)
         array = array.astype(np.int64, copy=False)
-        bad = kernels.first_illegal(self.state, self._table, picked, array)
+        arguments = (self.state, self._table, picked, array)
+        if self.threads == 1:
+            bad = kernels.step_rows(*arguments)
+        else:  # no thread may move a game before all have been checked
+            bad = kernels.first_illegal(*arguments)
         if bad >= 0:
             row = picked[bad]
             what = _describe_illegal(int(array[bad]), self.state[row], self.rules)
             raise IllegalActionError(f"row {row}: {what}")
 
-        self._share(
-            picked.size,
-            lambda part: kernels.apply_rows(self.state, self._table, picked[part], array[part]),
-        )
+        if self.threads > 1:
+            share_out(self.threads, kernels.step_rows, arguments[:2], arguments[2:])
         if self._settler is not None:
             self._settler.settle(self.state, self._table, picked)
 
@@ -483,10 +476,7 @@ class GameBatch:
         """
         picked = self._rows(rows)
         actions = np.empty(picked.size, np.int64)
-        self._share(
-            picked.size,
-            lambda part: kernels.draw_actions(self.state, picked[part], actions[part]),
-        )
+        share_out(self.threads, kernels.draw_actions, (self.state,), (picked, actions))
         return actions
 
     def reset(self, rows: np.ndarray | Sequence[int] | None = None, seed: Seed = None) -> None:
@@ -505,10 +495,8 @@ class GameBatch:
             fresh = self.state[picked]
             kernels.seed_games(fresh, seeds_for(seed, picked))
             self.state[picked] = fresh
-        self._share(
-            picked.size,
-            lambda part: kernels.deal_games(self.state, self._table, picked[part], self._dealer),
-        )
+        fixed = (self.state, self._table, self._dealer)
+        share_out(self.threads, kernels.deal_games, fixed, (picked,))
 
 
 class Game:
@@ -717,13 +705,15 @@ class Game:
     def legal_mask(self) -> np.ndarray:
         """(A,) bool, True = legal."""
         out = np.empty((1, self.rules.num_actions), np.bool_)
-        kernels.unpack_legal(self._state, self._table, out)
+        kernels.unpack_legal(self._table, self._state, out)
         return out[0]
 
     def observe(self, player: int) -> np.ndarray:
         """(K,) int8 of 0 and 1, the game from one player's side."""
         out = np.empty((1, observation_size(self.rules)), np.int8)
-        return encode_batch(self._state, self.rules, np.array([_check_player(player)]), out)[0]
+        return encode_batch(
+            self._state, self.rules, np.array([_check_player(player)], np.int8), out
+        )[0]
 
     def view(self, player: int) -> View:
         """What one player knows."""
@@ -763,7 +753,7 @@ class Game:
         rows = np.zeros(1, np.int64)
         if seed is not None:
             kernels.seed_games(self._state, np.array([_check_seed(seed)], np.uint64))
-        kernels.deal_games(self._state, self._table, rows, self._dealer)
+        kernels.deal_games(self._state, self._table, self._dealer, rows)
         self._legal = int(self._record["legal"])
 
     def copy(self) -> Game:

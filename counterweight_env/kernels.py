@@ -36,30 +36,31 @@ WAIT: Final = 5  # only in views: somebody else is on turn
 DEAL_STREAM: Final = 0
 AGENT_STREAM: Final = 1
 
-#: One game. Sets of cards are masks; piles whose order matters are arrays with a length.
+#: One game. Sets of cards are masks; piles whose order matters are arrays with a length. What a
+#: step reads most comes first, so that it lies together in the processor's cache.
 STATE: Final = np.dtype(
     [
         ("hand", np.uint64, 2),
-        ("known", np.uint64, 2),  # the part of each hand that the other player knows
+        ("legal", np.uint64),  # the legal actions; none when the game is over
         ("discarded", np.uint64, 2),  # the cards of each discard, as a set
         ("buried", np.uint64),
-        ("legal", np.uint64),  # the legal actions
-        ("rng", np.uint64, 2),  # DEAL_STREAM, AGENT_STREAM
-        ("turn", np.uint8),  # turns completed, never more than 96
         ("table", np.uint8, 2),
-        ("chosen", np.uint8),  # the card picked for the left in phase RIGHT, else NO_CARD
         ("phase", np.uint8),
         ("to_move", np.int8),  # NOBODY when the game is over
+        ("chosen", np.uint8),  # the card picked for the left in phase RIGHT, else NO_CARD
+        ("refills", np.uint8),  # refill cards still to come, in phase REFILL
+        ("stock_size", np.uint8),
+        ("discard_size", np.uint8, 2),
+        # The card drawn after a discard that faced the table as it lies now, or NO_CARD.
+        ("fresh", np.uint8, 2),
+        ("turn", np.uint8),  # turns completed, never more than 96
         ("dealer", np.uint8),
         # 0, or 2 plus the exact value for player 0 of a game that was ended at exhaustion.
         ("settled", np.uint8),
-        ("refills", np.uint8),  # refill cards still to come, in phase REFILL
-        # The card each player drew after a discard that faced the table as it lies now, or NO_CARD.
-        ("fresh", np.uint8, 2),
-        ("stock_size", np.uint8),
         ("stock", np.uint8, MAX_STOCK),  # the next card is the last
-        ("discard_size", np.uint8, 2),
         ("discard", np.uint8, (2, MAX_STOCK)),  # bottom first
+        ("known", np.uint64, 2),  # the part of each hand that the other player knows
+        ("rng", np.uint64, 2),  # DEAL_STREAM, AGENT_STREAM
     ],
     align=True,
 )
@@ -419,28 +420,40 @@ def lay_down(game, table, card):
 
 
 @kernel
+def choose_left(game, table, card):
+    """Picks the card for the left table card."""
+    player = np.int64(game["to_move"])
+    game["chosen"] = card
+    game["phase"] = RIGHT
+    game["legal"] = right_cards(
+        table, game["hand"][player], game["table"][0], game["table"][1], card
+    )
+
+
+@kernel
+def take_refill(game, table, action):
+    """Takes one refill card from the source that the mover chose (T4)."""
+    player = np.int64(game["to_move"])
+    if action == table["deck_size"]:
+        draw(game, table, player)
+    else:
+        reclaim(game, table, player)
+    game["refills"] -= 1
+    refill(game, table)
+
+
+@kernel
 def apply(game, table, action):
     """Carries out one legal action of the mover."""
     phase = game["phase"]
     if phase == LEFT:
-        player = np.int64(game["to_move"])
-        game["chosen"] = action
-        game["phase"] = RIGHT
-        game["legal"] = right_cards(
-            table, game["hand"][player], game["table"][0], game["table"][1], action
-        )
+        choose_left(game, table, action)
     elif phase == RIGHT:
         place_couple(game, table, game["chosen"], action)
     elif phase == DISCARD:
         lay_down(game, table, action)
     else:
-        player = np.int64(game["to_move"])
-        if action == table["deck_size"]:
-            draw(game, table, player)
-        else:
-            reclaim(game, table, player)
-        game["refills"] -= 1
-        refill(game, table)
+        take_refill(game, table, action)
 
 
 @kernel
@@ -508,7 +521,7 @@ def seed_games(games, seeds):
 
 
 @kernel
-def deal_games(games, tables, rows, dealer):
+def deal_games(games, tables, dealer, rows):
     """Deals new games in the given rows."""
     deck = np.empty(tables[0]["deck_size"], np.uint8)
     for i in range(rows.size):
@@ -523,26 +536,56 @@ def lay_out_games(games, tables, decks, dealer):
 
 
 @kernel
+def is_legal(game, action, num_actions):
+    """Whether a running game allows an action."""
+    return action >= 0 and action < num_actions and game["legal"] & bit(action) != ZERO
+
+
+@kernel
 def first_illegal(games, tables, rows, actions):
     """The first position in `rows` whose game runs and whose action is illegal, or -1."""
     num_actions = tables[0]["deck_size"] + 2
     for i in range(rows.size):
         game = games[rows[i]]
-        action = actions[i]
-        if game["phase"] == OVER:
-            continue
-        if action < 0 or action >= num_actions or not game["legal"] & bit(action):
+        if game["legal"] != ZERO and not is_legal(game, actions[i], num_actions):
             return i
     return -1
 
 
 @kernel
-def apply_rows(games, tables, rows, actions):
-    """Moves each of the given games that still runs by one legal action."""
+def step_rows(games, tables, rows, actions):
+    """Moves each of the given games that still runs, if all their actions are legal.
+
+    Games are independent, so they are taken phase by phase: a processor guesses a branch right when
+    it went the same way for the games before.
+
+    Returns the first position in `rows` whose action is illegal, and moves no game; or -1.
+    """
+    table = tables[0]
+    num_actions = table["deck_size"] + 2
+    waiting = np.empty((OVER + 1, rows.size), np.int32)
+    counts = np.zeros(OVER + 1, np.int64)
     for i in range(rows.size):
         game = games[rows[i]]
-        if game["phase"] != OVER:
-            apply(game, tables[0], actions[i])
+        if game["legal"] != ZERO and not is_legal(game, actions[i], num_actions):
+            return i
+        phase = game["phase"]
+        waiting[phase, counts[phase]] = i
+        counts[phase] += 1
+    for k in range(counts[LEFT]):
+        i = waiting[LEFT, k]
+        choose_left(games[rows[i]], table, actions[i])
+    for k in range(counts[RIGHT]):
+        i = waiting[RIGHT, k]
+        game = games[rows[i]]
+        place_couple(game, table, game["chosen"], actions[i])
+    for k in range(counts[DISCARD]):
+        i = waiting[DISCARD, k]
+        lay_down(games[rows[i]], table, actions[i])
+    for k in range(counts[REFILL]):
+        i = waiting[REFILL, k]
+        take_refill(games[rows[i]], table, actions[i])
+    return -1
 
 
 @kernel
@@ -552,14 +595,14 @@ def step_one(games, tables, action):
     An illegal action changes nothing.
     """
     game = games[0]
-    if action < 0 or action >= tables[0]["deck_size"] + 2 or not game["legal"] & bit(action):
+    if not is_legal(game, action, tables[0]["deck_size"] + 2):
         return -1
     apply(game, tables[0], action)
     return np.int64(game["legal"])
 
 
 @kernel
-def unpack_legal(games, tables, out):
+def unpack_legal(tables, games, out):
     """Writes each game's legal actions as a row of 0 and 1."""
     num_actions = tables[0]["deck_size"] + 2
     flat = out.reshape(out.size)

@@ -250,10 +250,17 @@ def encode(game, table, offsets, player, row):
 
 
 @kernel
-def encode_games(games, tables, offsets, players, out):
-    """Writes the observation of each row's player into a row of K bytes."""
+def encode_games(tables, offsets, games, players, out):
+    """Writes the observation of each row's player into a row of K bytes.
+
+    With no players it is the mover of each game, and player 0 of a finished one.
+    """
     for i in range(games.size):
-        encode(games[i], tables[0], offsets, np.int64(players[i]), out[i])
+        player = np.int64(players[i]) if players.size else max(np.int64(games[i]["to_move"]), 0)
+        encode(games[i], tables[0], offsets, player, out[i])
+
+
+MOVERS: Final = np.empty(0, np.int8)
 
 
 def encode_batch(
@@ -263,15 +270,10 @@ def encode_batch(
     out: np.ndarray,
     threads: int = 1,
 ) -> np.ndarray:
-    """Encodes a state array into ``out`` (B, K) int8.
+    """Encodes a state array into ``out`` (B, K) int8 for (B,) int8 players.
 
     From each mover's side if no players are given; from player 0's for a finished game.
     """
-    sides = np.maximum(games["to_move"], 0) if players is None else players
-    table, offsets = rule_table(rules), encoder_offsets(rules)
-
-    def write(part: slice) -> None:
-        encode_games(games[part], table, offsets, sides[part], out[part])
-
-    share_out(threads, len(games), write)
+    fixed = (rule_table(rules), encoder_offsets(rules))
+    share_out(threads, encode_games, fixed, (games, MOVERS if players is None else players, out))
     return out

@@ -157,8 +157,9 @@ def _play_batch(rules: Rules, batch: int, threads: int) -> Play:
         for _ in range(steps):
             games.step(games.random_actions())
             done = games.done
-            if done.any():
-                ended += int(done.sum())
+            count = int(np.count_nonzero(done))
+            if count:
+                ended += count
                 games.reset(done)
             games.observe(out)
             games.legal  # noqa: B018 - its cost is measured

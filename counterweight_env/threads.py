@@ -6,13 +6,12 @@ import os
 import threading
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
+from itertools import pairwise
+from typing import Any, Final
 
 __all__ = ["check_threads", "share_out"]
 
 LEAST_ROWS: Final = 256  # below this, waking a thread costs more than it saves
-
-Work = Callable[[slice], None]
 
 
 def check_threads(threads: int) -> int:
@@ -32,8 +31,8 @@ class _Worker:
     def __init__(self) -> None:
         self._given = threading.Semaphore(0)
         self._ended = threading.Semaphore(0)
-        self._work: Work
-        self._part: slice
+        self._kernel: Callable[..., Any]
+        self._arguments: tuple[Any, ...]
         self._error: BaseException | None = None
         threading.Thread(target=self._run, name="counterweight", daemon=True).start()
 
@@ -41,14 +40,14 @@ class _Worker:
         while True:
             self._given.acquire()
             try:
-                self._work(self._part)
+                self._kernel(*self._arguments)
             except BaseException as error:  # handed to whoever waits
                 self._error = error
             self._ended.release()
 
-    def start(self, work: Work, part: slice) -> None:
+    def start(self, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         """Hands work over."""
-        self._work, self._part = work, part
+        self._kernel, self._arguments = kernel, arguments
         self._given.release()
 
     def wait(self) -> BaseException | None:
@@ -76,23 +75,38 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_team.cache_clear)
 
 
-def share_out(threads: int, size: int, work: Work) -> None:
-    """Calls ``work`` with slices that together cover ``range(size)``, at the same time.
+def share_out(
+    threads: int, kernel: Callable[..., Any], fixed: tuple[Any, ...], rows: tuple[Any, ...]
+) -> None:
+    """Calls ``kernel(*fixed, *rows)`` with the arrays in ``rows`` cut into parts, at the same time.
 
     An exception of any call is raised after all have ended.
+
+    Args:
+        threads: How many parts there may be.
+        kernel: What to call; it frees the GIL.
+        fixed: What every call gets as it is.
+        rows: Arrays of one length. An empty one beside longer ones stays as it is.
     """
+    if threads == 1:
+        kernel(*fixed, *rows)
+        return
+    size = max(len(array) for array in rows)
     parts = max(min(threads, size // LEAST_ROWS), 1)
     team = _team(threads - 1) if parts > 1 else None
     if team is None or not team.free.acquire(blocking=False):
-        work(slice(0, size))
+        kernel(*fixed, *rows)
         return
     try:
         bounds = [size * part // parts for part in range(parts + 1)]
+        cuts = [
+            (*fixed, *(array[start:stop] for array in rows)) for start, stop in pairwise(bounds)
+        ]
         helpers = team.workers[: parts - 1]
-        for i, helper in enumerate(helpers):
-            helper.start(work, slice(bounds[i], bounds[i + 1]))
+        for helper, arguments in zip(helpers, cuts, strict=False):
+            helper.start(kernel, arguments)
         try:
-            work(slice(bounds[parts - 1], size))
+            kernel(*cuts[-1])
         finally:
             errors = [error for helper in helpers if (error := helper.wait())]
         if errors:

@@ -234,7 +234,7 @@ class ViewBatch:
     def legal(self) -> np.ndarray:
         """(B, A) bool, True = legal; all False for a player who is not on turn."""
         out = np.empty((len(self), self.rules.num_actions), np.bool_)
-        unpack_legal(self.records, rule_table(self.rules), out)
+        unpack_legal(rule_table(self.rules), self.records, out)
         return out
 
     def determinize(self, n: int = 1, random_bits: np.ndarray | None = None) -> GameBatch:

@@ -141,19 +141,23 @@ def test_a_bad_thread_count_is_refused_by_name(threads: object) -> None:
 
 def test_rows_are_shared_out_once_each_and_errors_come_through() -> None:
     seen = np.zeros(5000, int)
+    empty = np.empty(0)
 
-    def note(part: slice) -> None:
-        seen[part] += 1
+    def note(add: int, rows: np.ndarray, nothing: np.ndarray) -> None:
+        assert nothing.size == 0
+        rows += add
 
-    share_out(3, 5000, note)
-    assert (seen == 1).all()
+    share_out(3, note, (2,), (seen, empty))
+    assert (seen == 2).all()
 
-    def fail(part: slice) -> None:
-        if part.stop == 5000:
-            raise RuntimeError("the last part")
+    def fail(rows: np.ndarray) -> None:
+        if rows[0] == 0:  # the part of a helper
+            raise RuntimeError("the first part")
 
-    with pytest.raises(RuntimeError, match="the last part"):
-        share_out(3, 5000, fail)
+    with pytest.raises(RuntimeError, match="the first part"):
+        share_out(3, fail, (), (np.arange(5000),))
+    share_out(3, note, (1,), (seen, empty))
+    assert (seen == 3).all()
 
 
 def test_a_forked_child_can_use_threads() -> None:
