@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from counterweight_env.cards import rule_table
-from counterweight_env.endgame import Workspace, move_bounds, position_bounds
+from counterweight_env.endgame import Workspace, forget, move_bounds, position_bounds
 from counterweight_env.game import Game, GameBatch
 from counterweight_env.kernels import (
     DISCARD,
@@ -35,7 +35,7 @@ from counterweight_env.kernels import (
     lowest_bit,
     right_cards,
 )
-from counterweight_env.settle import TABLE_SIZE, forget
+from counterweight_env.settle import TABLE_SIZE
 
 __all__ = ["BLUNDER_NODES", "BlunderWatch", "Verdict", "blunders"]
 

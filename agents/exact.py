@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.agent import Agent, ViewBatch, as_agent
 from counterweight_env.cards import rule_table
-from counterweight_env.endgame import NODES, Workspace, move_bounds, position_bounds
+from counterweight_env.endgame import NODES, Workspace, forget, move_bounds, position_bounds
 from counterweight_env.kernels import (
     DISCARD,
     LEFT,
@@ -20,7 +20,6 @@ from counterweight_env.kernels import (
     lowest_bit,
     right_cards,
 )
-from counterweight_env.settle import forget
 
 __all__ = ["Exact"]
 

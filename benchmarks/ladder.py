@@ -18,8 +18,9 @@ def table(players: list[str], rules: str, deals: int, seed: int) -> str:
         cells[b, a] = f"{1 - match.score:.3f} ({1 - high:.3f} to {1 - low:.3f})"
     lines = ["| | " + " | ".join(f"`{name}`" for name in players) + " |"]
     lines.append("|---|" + "---|" * len(players))
-    for a in players:
-        lines.append(f"| `{a}` | " + " | ".join(cells.get((a, b), "") for b in players) + " |")
+    lines += [
+        f"| `{a}` | " + " | ".join(cells.get((a, b), "") for b in players) + " |" for a in players
+    ]
     return "\n".join(lines)
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "Solution",
     "Workspace",
     "couple_values",
+    "forget",
     "position_bounds",
     "solve",
     "solve_states",

@@ -6,24 +6,15 @@ from typing import Final
 
 import numpy as np
 
-from counterweight_env.endgame import TABLE_START, Workspace, position_bounds
-from counterweight_env.kernels import OVER, RIGHT, ZERO, finish, kernel
+from counterweight_env.endgame import Workspace, forget, position_bounds
+from counterweight_env.kernels import OVER, RIGHT, finish, kernel
 
-__all__ = ["SOLVE_NODES", "TABLE_SIZE", "Settler", "forget"]
+__all__ = ["SOLVE_NODES", "TABLE_SIZE", "Settler"]
 
 #: Positions to look at for one game and turn, at most.
 SOLVE_NODES: Final = 200_000
 #: Positions that a table for so small a search holds: 1 MiB, which is soon emptied.
 TABLE_SIZE: Final = 2**15
-
-
-@kernel
-def forget(memory):
-    """Empties the table of a workspace's memory.
-
-    What a node limit leaves open then depends on the position alone, not on those before it.
-    """
-    memory[TABLE_START:] = ZERO
 
 
 @kernel
@@ -37,7 +28,7 @@ def settle_rows(memory, tables, games, rows, node_limit):
         game = games[rows[i]]
         if game["stock_size"] > 0 or game["phase"] == OVER or game["phase"] == RIGHT:
             continue
-        forget(memory)
+        forget(memory)  # what stays open then depends on this position alone
         low, high = position_bounds(memory, tables[0], game, False, node_limit)
         if low < high:
             unsolved += 1
