@@ -498,6 +498,16 @@ class GameBatch:
         fixed = (self.state, self._table, self._dealer)
         share_out(self.threads, kernels.deal_games, fixed, (picked,))
 
+    def reset_done(self) -> np.ndarray:
+        """Deals anew wherever a game is over, each from its own stream.
+
+        Returns:
+            (n,) int64, the rows of these games, ascending.
+        """
+        rows = np.empty(len(self), np.int64)
+        count = kernels.deal_finished(self.state, self._table, self._dealer, rows)
+        return rows[:count].copy()
+
 
 class Game:
     """One game.

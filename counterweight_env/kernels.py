@@ -529,6 +529,19 @@ def deal_games(games, tables, dealer, rows):
 
 
 @kernel
+def deal_finished(games, tables, dealer, rows):
+    """Deals anew wherever a game is over, and notes where; returns how many there were."""
+    deck = np.empty(tables[0]["deck_size"], np.uint8)
+    count = 0
+    for i in range(games.size):
+        if games[i]["legal"] == ZERO:
+            deal(games[i], tables[0], deck, dealer)
+            rows[count] = i
+            count += 1
+    return count
+
+
+@kernel
 def lay_out_games(games, tables, decks, dealer):
     """Sets every game up from its own deck."""
     for i in range(games.size):

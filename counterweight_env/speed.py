@@ -156,11 +156,7 @@ def _play_batch(rules: Rules, batch: int, threads: int) -> Play:
         ended = 0
         for _ in range(steps):
             games.step(games.random_actions())
-            done = games.done
-            count = int(np.count_nonzero(done))
-            if count:
-                ended += count
-                games.reset(done)
+            ended += len(games.reset_done())
             games.observe(out)
             games.legal  # noqa: B018 - its cost is measured
         return batch * steps, ended

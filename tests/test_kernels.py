@@ -133,6 +133,24 @@ def test_one_illegal_action_moves_no_game_of_any_thread() -> None:
     assert (games.state == before).all()
 
 
+def test_finished_games_are_dealt_anew_as_by_reset() -> None:
+    games = cw.GameBatch(300, "exchange", seed=4, dealer=1)
+    twin = games.copy()
+    ended = 0
+    for _ in range(150):
+        actions = games.random_actions()
+        assert (twin.random_actions() == actions).all()
+        games.step(actions)
+        twin.step(actions)
+        rows = np.flatnonzero(twin.done)
+        twin.reset(rows)
+        assert games.reset_done().tolist() == rows.tolist()
+        assert (games.state == twin.state).all()
+        ended += rows.size
+    assert ended > 300
+    assert games.reset_done().size == 0
+
+
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, None, "2"])
 def test_a_bad_thread_count_is_refused_by_name(threads: object) -> None:
     with pytest.raises(ValueError, match="threads must be a positive int"):
