@@ -231,14 +231,6 @@ def choose_evenly(games, words, actions):
         actions[i] = nth_bit(legal, random_below(stream, 0, count_bits(legal)))
 
 
-def _counted(style: int, views: ViewBatch) -> np.ndarray:
-    actions = np.empty(len(views), np.int64)
-    choose_all(
-        style, views.records, rule_table(views.rules), views.players, views.random_bits, actions
-    )
-    return actions
-
-
 # --- The players --------------------------------------------------------------------------------
 
 
@@ -261,7 +253,28 @@ class Random:
         return actions
 
 
-class Greedy:
+class CountingPlayer:
+    """A player that counts couples; `style` says which counts it goes by."""
+
+    name: str
+    style: int
+
+    def act(self, views: ViewBatch) -> np.ndarray:
+        """Chooses for the mover of every row.
+
+        Args:
+            views: What each mover knows.
+
+        Returns:
+            (B,) int64, a legal action for each row.
+        """
+        actions = np.empty(len(views), np.int64)
+        table = rule_table(views.rules)
+        choose_all(self.style, views.records, table, views.players, views.random_bits, actions)
+        return actions
+
+
+class Greedy(CountingPlayer):
     """Leaves the opponent as little as possible, and looks no further than that.
 
     Couple: the one on which the cards that the opponent may hold make the fewest couples (after
@@ -271,20 +284,10 @@ class Greedy:
     """
 
     name = "greedy"
-
-    def act(self, views: ViewBatch) -> np.ndarray:
-        """Chooses for the mover of every row.
-
-        Args:
-            views: What each mover knows.
-
-        Returns:
-            (B,) int64, a legal action for each row.
-        """
-        return _counted(GREEDY, views)
+    style = GREEDY
 
 
-class Keeper:
+class Keeper(CountingPlayer):
     """Looks after the own hand and never at the table it leaves.
 
     A hand is worth as many tables as it can answer, of all tables of two cards that the opponent
@@ -292,20 +295,10 @@ class Keeper:
     """
 
     name = "keeper"
-
-    def act(self, views: ViewBatch) -> np.ndarray:
-        """Chooses for the mover of every row.
-
-        Args:
-            views: What each mover knows.
-
-        Returns:
-            (B,) int64, a legal action for each row.
-        """
-        return _counted(KEEPER, views)
+    style = KEEPER
 
 
-class Cautious:
+class Cautious(CountingPlayer):
     """Expects the best reply.
 
     Couple after exhaustion: the one after whose best reply the own couples outnumber the opponent's
@@ -314,14 +307,4 @@ class Cautious:
     """
 
     name = "cautious"
-
-    def act(self, views: ViewBatch) -> np.ndarray:
-        """Chooses for the mover of every row.
-
-        Args:
-            views: What each mover knows.
-
-        Returns:
-            (B,) int64, a legal action for each row.
-        """
-        return _counted(CAUTIOUS, views)
+    style = CAUTIOUS
