@@ -29,8 +29,11 @@ class _Worker:
     """A thread that does one piece of work at a time; handing it over takes microseconds."""
 
     def __init__(self) -> None:
-        self._given = threading.Semaphore(0)
-        self._ended = threading.Semaphore(0)
+        # Plain locks, each acquired by one side and released by the other, wake a thread soonest.
+        self._given = threading.Lock()
+        self._ended = threading.Lock()
+        self._given.acquire()
+        self._ended.acquire()
         self._kernel: Callable[..., Any]
         self._arguments: tuple[Any, ...]
         self._error: BaseException | None = None
