@@ -15,11 +15,11 @@ import numpy as np
 from counterweight_env import kernels
 from counterweight_env.cards import action_name, as_card, card_name, cards_of, mask_of, rule_table
 from counterweight_env.kernels import AGENT_STREAM, NO_CARD, NOBODY, STATE
-from counterweight_env.observation import encode_batch, observation_size
+from counterweight_env.observation import MOVERS, encode_batch, observation_size
 from counterweight_env.phase import Phase
 from counterweight_env.position import Card, build_record, check_sizes
 from counterweight_env.rules import Rules, as_rules
-from counterweight_env.threads import check_threads, share_out
+from counterweight_env.threads import check_threads, passes
 from counterweight_env.view import View, ViewBatch
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class GameBatch:
         if num_games < 1:
             raise ValueError(f"num_games must be at least 1, got {num_games}")
         self._set(np.zeros(int(num_games), STATE), as_rules(rules), _check_dealer(dealer))
-        self.threads = check_threads(threads)
+        self._share_out(check_threads(threads))
         self.solve_endings(solve_endings, solve_nodes)
         rows = np.arange(num_games)
         kernels.seed_games(self.state, seeds_for(seed, rows))
@@ -146,11 +146,15 @@ class GameBatch:
     def _set(self, state: np.ndarray, rules: Rules, dealer: int = NOBODY) -> None:
         self.state = state
         self.rules = rules
-        self.threads = 1
+        self._share_out(1)
         self._settler: Settler | None = None
         self._dealer = dealer
         self._table = rule_table(rules)
         self._all_rows = np.arange(len(state))
+
+    def _share_out(self, threads: int) -> None:
+        self.threads = threads
+        self._passes = passes(self.state, self.rules, threads)
 
     @classmethod
     def from_state(cls, state: np.ndarray, rules: Rules | str) -> GameBatch:
@@ -248,7 +252,7 @@ class GameBatch:
         """An independent batch that goes on exactly as this one would."""
         twin = GameBatch.from_state(self.state.copy(), self.rules)
         twin._dealer = self._dealer
-        twin.threads = self.threads
+        twin._share_out(self.threads)
         if self._settler is not None:
             twin.solve_endings(True, self._settler.nodes)
         return twin
@@ -261,7 +265,7 @@ class GameBatch:
     def legal(self) -> np.ndarray:
         """(B, A) bool, True = legal; all False for a finished game."""
         out = np.empty((len(self), self.rules.num_actions), np.bool_)
-        share_out(self.threads, kernels.unpack_legal, (self._table,), (self.state, out))
+        self._passes.unpack_legal(out)
         return out
 
     @property
@@ -353,7 +357,8 @@ class GameBatch:
             )
         if players is not None:
             players = self._check_players(players)
-        return encode_batch(self.state, self.rules, players, out, self.threads)
+        self._passes.encode(MOVERS if players is None else players, out)
+        return out
 
     def _check_players(self, players: np.ndarray | int) -> np.ndarray:
         array = np.asarray(players)
@@ -439,18 +444,11 @@ class GameBatch:
         if array.shape != picked.shape or array.dtype.kind not in "iu":
             self._check_actions(picked, array, array.shape)
         array = array.astype(np.int64, copy=False)
-        arguments = (self.state, self._table, picked, array)
-        if self.threads == 1:
-            bad = kernels.step_rows(*arguments)
-        else:  # no thread may move a game before all have been checked
-            bad = kernels.first_illegal(*arguments)
+        bad = self._passes.step(picked, array)
         if bad >= 0:
             row = picked[bad]
             what = _describe_illegal(int(array[bad]), self.state[row], self.rules)
             raise IllegalActionError(f"row {row}: {what}")
-
-        if self.threads > 1:
-            share_out(self.threads, kernels.step_rows, arguments[:2], arguments[2:])
         if self._settler is not None:
             self._settler.settle(self.state, self._table, picked)
 
@@ -476,7 +474,7 @@ class GameBatch:
         """
         picked = self._rows(rows)
         actions = np.empty(picked.size, np.int64)
-        share_out(self.threads, kernels.draw_actions, (self.state,), (picked, actions))
+        self._passes.draw_actions(picked, actions)
         return actions
 
     def reset(self, rows: np.ndarray | Sequence[int] | None = None, seed: Seed = None) -> None:
@@ -495,8 +493,7 @@ class GameBatch:
             fresh = self.state[picked]
             kernels.seed_games(fresh, seeds_for(seed, picked))
             self.state[picked] = fresh
-        fixed = (self.state, self._table, self._dealer)
-        share_out(self.threads, kernels.deal_games, fixed, (picked,))
+        self._passes.deal(picked, self._dealer)
 
     def reset_done(self) -> np.ndarray:
         """Deals anew wherever a game is over, each from its own stream.
@@ -504,9 +501,7 @@ class GameBatch:
         Returns:
             (n,) int64, the rows of these games, ascending.
         """
-        rows = np.empty(len(self), np.int64)
-        count = kernels.deal_finished(self.state, self._table, self._dealer, rows)
-        return rows[:count].copy()
+        return self._passes.deal_finished(self._dealer)
 
 
 class Game:

@@ -17,7 +17,6 @@ from counterweight_env.bits import store_bits
 from counterweight_env.cards import rule_table
 from counterweight_env.kernels import NO_CARD, ONE, REFILL, ZERO, bit, count_bits, kernel
 from counterweight_env.rules import Rules, as_rules
-from counterweight_env.threads import share_out
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Box
@@ -268,12 +267,11 @@ def encode_batch(
     rules: Rules,
     players: np.ndarray | None,
     out: np.ndarray,
-    threads: int = 1,
 ) -> np.ndarray:
     """Encodes a state array into ``out`` (B, K) int8 for (B,) int8 players.
 
     From each mover's side if no players are given; from player 0's for a finished game.
     """
-    fixed = (rule_table(rules), encoder_offsets(rules))
-    share_out(threads, encode_games, fixed, (games, MOVERS if players is None else players, out))
+    sides = MOVERS if players is None else players
+    encode_games(rule_table(rules), encoder_offsets(rules), games, sides, out)
     return out

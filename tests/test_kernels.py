@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,9 @@ from scipy.stats import chisquare
 
 import counterweight_env as cw
 from counterweight_env import kernels
+from counterweight_env import threads as threads_module
 from counterweight_env.bits import store_bits
 from counterweight_env.kernels import kernel
-from counterweight_env.threads import share_out
 
 WORDS = [0, 1, 2**63, 2**64 - 1, 0x8000_0000_0000_0001, 0x0123_4567_89AB_CDEF, 2**52 - 1]
 
@@ -124,11 +126,11 @@ def test_results_do_not_depend_on_the_thread_count(threads: int) -> None:
 
 
 def test_one_illegal_action_moves_no_game_of_any_thread() -> None:
-    games = cw.GameBatch(2048, "classic", seed=1, threads=2)
+    games = cw.GameBatch(4096, "classic", seed=1, threads=2)
     before = games.state.copy()
     actions = games.copy().random_actions()
-    actions[2047] = games.rules.reclaim_action
-    with pytest.raises(cw.IllegalActionError, match="row 2047"):
+    actions[4095] = games.rules.reclaim_action
+    with pytest.raises(cw.IllegalActionError, match="row 4095"):
         games.step(actions)
     assert (games.state == before).all()
 
@@ -157,31 +159,82 @@ def test_a_bad_thread_count_is_refused_by_name(threads: object) -> None:
         cw.GameBatch(2, "classic", threads=threads)  # type: ignore[arg-type]
 
 
-def test_rows_are_shared_out_once_each_and_errors_come_through() -> None:
-    seen = np.zeros(5000, int)
-    empty = np.empty(0)
+def _play_with(games: cw.GameBatch, rows: np.ndarray) -> list[bytes]:
+    """A few decisions in every pass that threads may share; all that there is to see."""
+    seen = []
+    for _ in range(60):
+        actions = games.random_actions(rows)
+        games.step(actions, rows)
+        seen += [actions, games.observe(), games.observe(players=1), games.legal]
+        seen += [games.reset_done()]
+    games.reset(rows)
+    return [array.tobytes() for array in [*seen, games.state]]
 
-    def note(add: int, rows: np.ndarray, nothing: np.ndarray) -> None:
-        assert nothing.size == 0
-        rows += add
 
-    share_out(3, note, (2,), (seen, empty))
-    assert (seen == 2).all()
+@pytest.mark.parametrize("threads", [2, 3, 5])
+@pytest.mark.parametrize("size", [1, 511, 512, 767, 2001, 5003])
+def test_every_pass_is_the_same_whoever_does_the_parts(size: int, threads: int) -> None:
+    rows = np.arange(size)[::-1][: size - size // 5]
+    alone = _play_with(cw.GameBatch(size, seed=4), rows)
+    assert _play_with(cw.GameBatch(size, seed=4, threads=threads), rows) == alone
 
-    def fail(rows: np.ndarray) -> None:
-        if rows[0] == 0:  # the part of a helper
-            raise RuntimeError("the first part")
 
-    with pytest.raises(RuntimeError, match="the first part"):
-        share_out(3, fail, (), (np.arange(5000),))
-    share_out(3, note, (1,), (seen, empty))
-    assert (seen == 3).all()
+def test_the_caller_does_the_parts_that_no_helper_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.arange(4500)
+    alone = _play_with(cw.GameBatch(4500, seed=4), rows)
+    asleep = threads_module._Team(2)
+    monkeypatch.setattr(asleep, "wake", lambda helpers: None)
+    monkeypatch.setattr(threads_module, "_team", lambda helpers: asleep)
+    assert _play_with(cw.GameBatch(4500, seed=4, threads=3), rows) == alone
+    assert not asleep.boxes[:, threads_module.ENDED].any()
+
+
+def test_helpers_do_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    team = threads_module._Team(1)
+    monkeypatch.setattr(threads_module, "_team", lambda helpers: team)
+    games = cw.GameBatch(4096, seed=4, threads=2)
+    deadline = time.monotonic() + 60
+    while not team.boxes[0, threads_module.ENDED] and time.monotonic() < deadline:
+        games.observe()
+    assert team.boxes[0, threads_module.ENDED] > 0
+
+
+def test_two_callers_can_use_threads_at_once() -> None:
+    rows = np.arange(4096)
+    alone = [_play_with(cw.GameBatch(4096, seed=seed), rows) for seed in (1, 2)]
+    shared = [cw.GameBatch(4096, seed=seed, threads=2) for seed in (1, 2)]
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(_play_with, shared, [rows, rows])) == alone
+
+
+@pytest.mark.parametrize("kind", ["read-only", "strided"])
+def test_shared_batches_take_rows_and_actions_as_they_lie(kind: str) -> None:
+    alone, shared = cw.GameBatch(4096, seed=3), cw.GameBatch(4096, seed=3, threads=2)
+    rows, actions = np.arange(4096), alone.copy().random_actions()
+    if kind == "strided":
+        rows, actions = np.repeat(rows, 2)[::2], np.repeat(actions, 2)[::2]
+    else:
+        rows.flags.writeable = actions.flags.writeable = False
+    alone.step(actions, rows)
+    shared.step(actions, rows)
+    assert (alone.state == shared.state).all()
+
+
+def test_a_read_only_or_strided_state_is_not_shared_out() -> None:
+    state = cw.GameBatch(4096, seed=3).state
+    seen = cw.GameBatch(4096, seed=3).observe()
+    frozen = state.copy()
+    frozen.flags.writeable = False
+    for array in (frozen, np.repeat(state, 2)[::2]):
+        games = cw.GameBatch.from_state(array, "classic")
+        games._share_out(2)
+        assert (games.observe() == seen).all()
 
 
 def test_a_forked_child_can_use_threads() -> None:
     code = """
 import os, counterweight_env as cw
-games = cw.GameBatch(2048, seed=0, threads=2)
+games = cw.GameBatch(4096, seed=0, threads=2)
 games.step(games.random_actions())
 child = os.fork()
 if child == 0:

@@ -22,7 +22,7 @@ from counterweight_env.kernels import (
     next_word,
     random_below,
 )
-from counterweight_env.observation import encode_batch, observation_size
+from counterweight_env.observation import observation_size
 from counterweight_env.plugins import Agent, as_agent
 from counterweight_env.rules import Rules
 from counterweight_env.view import ViewBatch
@@ -319,7 +319,8 @@ class Duel:
     def observe(self) -> np.ndarray:
         """(B, K) int8, every game from the learner's side."""
         out = np.empty((len(self), observation_size(self.rules)), np.int8)
-        return encode_batch(self.games.state, self.rules, self.seats, out, self.games.threads)
+        self.games._passes.encode(self.seats, out)
+        return out
 
     @property
     def legal(self) -> np.ndarray:
