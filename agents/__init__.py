@@ -2,7 +2,7 @@
 
 from agents.agent import Agent, ViewBatch, as_agent, make_agent
 from agents.arena import MatchResult, play_match
-from agents.baselines import Cautious, Greedy, Keeper, Random
+from agents.baselines import Cautious, Greedy, Keeper, Patient, Random
 
 __all__ = [
     "Agent",
@@ -10,6 +10,7 @@ __all__ = [
     "Greedy",
     "Keeper",
     "MatchResult",
+    "Patient",
     "Random",
     "ViewBatch",
     "as_agent",

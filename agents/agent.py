@@ -4,7 +4,22 @@ The definitions stand in ``counterweight_env``, so that environments can take op
 importing this package.
 """
 
-from counterweight_env.plugins import Agent, as_agent, make_agent
+from counterweight_env.plugins import (
+    Agent,
+    FallibleAgent,
+    as_agent,
+    close_agent,
+    decide,
+    make_agent,
+)
 from counterweight_env.view import ViewBatch
 
-__all__ = ["Agent", "ViewBatch", "as_agent", "make_agent"]
+__all__ = [
+    "Agent",
+    "FallibleAgent",
+    "ViewBatch",
+    "as_agent",
+    "close_agent",
+    "decide",
+    "make_agent",
+]

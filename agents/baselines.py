@@ -4,8 +4,9 @@ None of them remembers anything between decisions, and none knows more than its 
 follows from the view and its random bits alone; whatever a thought leaves equal, the bits decide,
 evenly.
 
-All but :class:`Random` always reclaim (T4): a reclaimed card adds nothing to the cards that must be
-got rid of, a stock card adds one. Clause numbers are those of the rule book in ``docs/rules.md``.
+All but :class:`Random` and :class:`Patient` always reclaim (T4): a reclaimed card adds nothing to
+the cards that must be got rid of, a stock card adds one. Clause numbers are those of the rule book
+in ``docs/rules.md``.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ from counterweight_env.kernels import (
 )
 from counterweight_env.view import ViewBatch
 
-__all__ = ["Cautious", "Greedy", "Keeper", "Random"]
+__all__ = ["Cautious", "Greedy", "Keeper", "Patient", "Random"]
 
 GREEDY: Final = 0
 KEEPER: Final = 1
 CAUTIOUS: Final = 2
+PATIENT: Final = 3
 
 LEAST: Final = -(2**40)
 DECIDED: Final = 2**20  # outweighs any count of couples
@@ -92,6 +94,36 @@ def count_partners(table, card, pool, left, right):
     )
 
 
+@kernel
+def apart(game, table, player):
+    """The hand's cards whose rank lies neither in the own discard nor twice in the hand.
+
+    In *exchange* the discard becomes the opponent's hand (E2), and pairs are what makes couples
+    there (C3, C4). If no card is like that, those not in the discard, or else all.
+    """
+    ranks = np.uint64(table["all_ranks"])
+    width = np.uint64(table["ranks"])
+    hand = game["hand"][player]
+    rest = hand
+    pile = game["discarded"][player]
+    laid = ZERO
+    once = ZERO
+    twice = ZERO
+    for _ in range(table["suits"]):
+        laid |= pile & ranks
+        pile >>= width
+        suit = rest & ranks
+        twice |= once & suit
+        once |= suit
+        rest >>= width
+    column = np.uint64(table["rank_column"])
+    fresh = hand & ~(laid * column)
+    if fresh == ZERO:
+        return hand
+    single = fresh & ~(twice * column)
+    return single if single else fresh
+
+
 # --- What an action is worth --------------------------------------------------------------------
 
 
@@ -134,7 +166,7 @@ def couple_worth(style, game, table, player, pool, first, second, enough):
     rest = game["hand"][player] & ~(bit(first) | bit(second))
     if style == KEEPER:
         return count_answered(table, rest, pool)
-    if style == CAUTIOUS and game["stock_size"] == 0:
+    if style in (CAUTIOUS, PATIENT) and game["stock_size"] == 0:
         return worst_reply(table, rest, pool, first, second, enough)
     theirs = count_couples(table, pool, first, second)
     return count_couples(table, rest, first, second) - FIRST_COUNT * theirs
@@ -185,6 +217,8 @@ def best_discard(style, game, table, player, stream):
     """The card that is liked best to be laid away."""
     pool = opponent_cards(game, table, player)
     cards = game["legal"]
+    if style == PATIENT and table["exchange"] and game["stock_size"] > 0:
+        cards = apart(game, table, player)
     best = LEAST
     equals = 0
     picked = 0
@@ -208,7 +242,8 @@ def choose(style, game, table, player, stream):
     if game["phase"] == DISCARD:
         return best_discard(style, game, table, player, stream)
     if game["phase"] == REFILL:
-        return np.int64(table["deck_size"]) + 1  # RECLAIM
+        stock = np.int64(table["deck_size"])
+        return stock if style == PATIENT else stock + 1  # STOCK or RECLAIM
     return best_couple_card(style, game, table, player, stream)
 
 
@@ -308,3 +343,17 @@ class Cautious(CountingPlayer):
 
     name = "cautious"
     style = CAUTIOUS
+
+
+class Patient(CountingPlayer):
+    """Plays for the ending: many moves in hand, and a bad hand for the opponent.
+
+    Refill: always from the stock, since the cards left in the discard come back (E2) as moves when
+    the stock is gone. That is bad for a player who plays the ending badly, and the best simple rule
+    for one who plays it well. Discard in *exchange*, where the opponent gets it (E2): a card whose
+    rank is not in the discard yet and not twice in hand, so that no pairs (C3, C4) are given away;
+    among those as :class:`Greedy`. Everything else as :class:`Cautious`.
+    """
+
+    name = "patient"
+    style = PATIENT

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from agents.agent import Agent, ViewBatch, as_agent
+from agents.agent import Agent, ViewBatch, as_agent, close_agent, decide
 from counterweight_env.cards import rule_table
 from counterweight_env.endgame import NODES, Workspace, forget, move_bounds, position_bounds
 from counterweight_env.kernels import (
@@ -130,8 +130,31 @@ class Exact:
         Returns:
             (B,) int64, a legal action for each row.
         """
-        actions = np.asarray(self.agent.act(views)).astype(np.int64)
-        rows = np.flatnonzero(views.records["stock_size"] == 0)
+        return self._improve(views, self.agent.act(views), {})
+
+    def act_or_fault(self, views: ViewBatch) -> tuple[np.ndarray, dict[int, str]]:
+        """Chooses as :meth:`act` does; a row that the other player gives up stays given up.
+
+        Args:
+            views: What each mover knows.
+
+        Returns:
+            (B,) int64, a legal action for each row that is not given up, and the reason for each
+            row that is.
+        """
+        actions, faults = decide(self.agent, views)
+        return self._improve(views, actions, faults), faults
+
+    def close(self) -> None:
+        """Closes the other player."""
+        close_agent(self.agent)
+
+    def _improve(self, views: ViewBatch, answer: np.ndarray, faults: dict[int, str]) -> np.ndarray:
+        """The answer with perfect endings in the rows that are not given up."""
+        actions = np.asarray(answer).astype(np.int64)
+        exhausted = views.records["stock_size"] == 0
+        exhausted[list(faults)] = False
+        rows = np.flatnonzero(exhausted)
         if rows.size:
             chosen = actions[rows]
             self.unproven += best_actions(

@@ -83,15 +83,35 @@ def kernel(function: _F) -> _F:
     # compiled into one another across files: what is kept must be as old as all of them.
     kept = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if kept is not None and hasattr(kept, "_source_stamp"):
-        kept._source_stamp = (kept._source_stamp, _engine_stamp())
+        kept._source_stamp = (kept._source_stamp, _engine_stamp(), _kernel_stamp(function))
     return cast(_F, compiled)
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    return path.name, path.stat().st_mtime_ns, path.stat().st_size
+
+
+def _kernel_stamp(function: Callable[..., Any]) -> tuple[tuple[str, int, int], ...]:
+    """What changes when any file does from which a kernel may be compiled into this one."""
+    files: set[str] = set()
+    waiting = [function]
+    while waiting:
+        source = waiting.pop()
+        if source.__code__.co_filename not in files:
+            files.add(source.__code__.co_filename)
+            waiting += [
+                value.py_func
+                for value in list(source.__globals__.values())
+                if hasattr(value, "py_func")
+            ]
+    return tuple(_stamp(Path(file)) for file in sorted(files) if Path(file).is_file())
 
 
 @lru_cache(maxsize=1)
 def _engine_stamp() -> tuple[tuple[str, int, int], ...]:
     """What changes when any source file of this package does."""
     files = sorted(Path(__file__).parent.rglob("*.py"))
-    return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+    return tuple(_stamp(path) for path in files)
 
 
 ZERO: Final = np.uint64(0)

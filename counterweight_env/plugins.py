@@ -2,12 +2,15 @@
 
 A package adds players by entry points: the group ``counterweight_env.agents`` maps a name to a
 callable that returns an agent, the group ``counterweight_env.agent_wrappers`` maps a name to a
-callable that takes an agent and returns one.
+callable that takes an agent and returns one. A callable with a true attribute ``takes_text`` gets
+what follows the colon as it stands, signs such as ``=``, ``,`` and ``+`` included, unless it begins
+like an option.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, Protocol, runtime_checkable
@@ -16,7 +19,7 @@ import numpy as np
 
 from counterweight_env.view import ViewBatch
 
-__all__ = ["Agent", "as_agent", "make_agent"]
+__all__ = ["Agent", "FallibleAgent", "as_agent", "close_agent", "decide", "make_agent"]
 
 AGENT_GROUP: Final = "counterweight_env.agents"
 WRAPPER_GROUP: Final = "counterweight_env.agent_wrappers"
@@ -45,6 +48,44 @@ class Agent(Protocol):
         ...
 
 
+@runtime_checkable
+class FallibleAgent(Agent, Protocol):
+    """A player that may be unable to answer, such as a program that crashes or thinks too long.
+
+    A match asks :meth:`act_or_fault` instead of ``act``. A player that gives a game up has lost it;
+    its other games go on. An illegal action is still an error of the match, not a fault.
+    """
+
+    def act_or_fault(self, views: ViewBatch) -> tuple[np.ndarray, dict[int, str]]:
+        """Chooses for the mover of every row, or gives the row's game up.
+
+        Args:
+            views: What each mover knows.
+
+        Returns:
+            (B,) ints, a legal action for each row that is not given up, and the reason for each row
+            that is. The action of such a row is ignored.
+        """
+        ...
+
+
+def decide(agent: Agent, views: ViewBatch) -> tuple[np.ndarray, dict[int, str]]:
+    """Asks any agent for its actions and its faults; an agent that is not fallible has none."""
+    if isinstance(agent, FallibleAgent):
+        return agent.act_or_fault(views)
+    return agent.act(views), {}
+
+
+def close_agent(agent: Agent) -> None:
+    """Calls an agent's ``close()``, if it has one: it lets go of a program, a file, a socket.
+
+    Whoever makes an agent from text closes it.
+    """
+    close = getattr(agent, "close", None)
+    if close is not None:
+        close()
+
+
 def _find(group: str, name: str, text: str) -> EntryPoint:
     found = entry_points(group=group)
     for entry in found:
@@ -71,7 +112,7 @@ def _build(group: str, part: str, text: str, *first: Agent) -> Any:
     factory: Callable[..., Any] = _find(group, name.strip(), text).load()
     positional: list[Any] = list(first)
     options: dict[str, Any] = {}
-    if colon and "=" not in rest:
+    if colon and _is_plain_text(factory, rest):
         positional.append(rest.strip())
     elif colon:
         for item in rest.split(","):
@@ -87,6 +128,29 @@ def _build(group: str, part: str, text: str, *first: Agent) -> Any:
         raise ValueError(f"bad options in {text!r}: {error}") from error
 
 
+def _is_plain_text(factory: Callable[..., Any], rest: str) -> bool:
+    """Whether what follows the colon is one text rather than options."""
+    if getattr(factory, "takes_text", False):
+        return re.match(r"\s*[A-Za-z_]\w*\s*=", rest) is None
+    return "=" not in rest
+
+
+def _split_wrappers(text: str) -> tuple[str, list[str]]:
+    """The first agent's text, and the wrappers' behind it."""
+    base, *wrappers = text.split("+")
+    name, colon, _ = base.partition(":")
+    if not colon or not wrappers:
+        return base, wrappers
+    if getattr(_find(AGENT_GROUP, name.strip(), text).load(), "takes_text", False):
+        # A plus sign may be part of the text; what is no wrapper's name does not end it.
+        known = entry_points(group=WRAPPER_GROUP).names
+        start = len(wrappers)
+        while start and wrappers[start - 1].partition(":")[0].strip() in known:
+            start -= 1
+        return "+".join([base, *wrappers[:start]]), wrappers[start:]
+    return base, wrappers
+
+
 def make_agent(text: str) -> Agent:
     """Builds an agent from text.
 
@@ -99,7 +163,7 @@ def make_agent(text: str) -> Agent:
     """
     if not isinstance(text, str):
         raise ValueError(f"an agent's text must be a str, got {text!r}")
-    base, *wrappers = text.split("+")
+    base, wrappers = _split_wrappers(text)
     agent = _build(AGENT_GROUP, base, text)
     for wrapper in wrappers:
         agent = _build(WRAPPER_GROUP, wrapper, text, agent)

@@ -23,14 +23,18 @@ from agents import (
     Greedy,
     Keeper,
     MatchResult,
+    Patient,
     Random,
     ViewBatch,
     make_agent,
     play_match,
 )
+from agents.agent import FallibleAgent
+from agents.exact import Exact
 from counterweight_env import Game, GameBatch, IllegalActionError, Phase, Rules, View
+from counterweight_env.record import replay
 
-PLAYERS = (Random(), Greedy(), Keeper(), Cautious())
+PLAYERS = (Random(), Greedy(), Keeper(), Cautious(), Patient())
 THINKERS = PLAYERS[1:]
 VARIANTS = ("classic", "exchange")
 RULES = tuple(
@@ -201,7 +205,7 @@ def liked_best(player: Agent, view: View) -> set[int]:
         rest = without(*couple)
         if player.name == "keeper":
             return answered(rest)
-        if player.name == "cautious" and view.exhausted:
+        if player.name in ("cautious", "patient") and view.exhausted:
             return after_best_reply(rest, couple)
         return -len(couples(pool, couple)), len(couples(rest, couple))
 
@@ -210,11 +214,22 @@ def liked_best(player: Agent, view: View) -> set[int]:
             return answered(without(index))
         return -sum(index in couple for p in pool for couple in couples((index, p), view.table))
 
+    def given_apart() -> list[int]:
+        ranks = [index % rules.ranks for index in view.hand]
+        laid = {index % rules.ranks for index in view.own_discard}
+        fresh = [index for index in view.hand if index % rules.ranks not in laid]
+        single = [index for index in fresh if ranks.count(index % rules.ranks) == 1]
+        return single or fresh or list(view.hand)
+
+    patient = player.name == "patient"
     if view.phase == Phase.REFILL:
-        return {rules.reclaim_action}
+        return {rules.stock_action if patient else rules.reclaim_action}
     options: dict[int, list[Any]] = {}
     if view.phase == Phase.DISCARD:
-        for index in view.hand:
+        chosen_from = list(view.hand)
+        if patient and rules.variant == "exchange" and not view.exhausted:
+            chosen_from = given_apart()
+        for index in chosen_from:
             options[index] = [discard_key(index)]
     for left, right in couples(view.hand, view.table):
         if view.phase == Phase.LEFT:
@@ -346,11 +361,28 @@ def test_cautious_ends_a_won_game() -> None:
     assert chosen_couple(Cautious(), position(mine, theirs, table, "", 6, rules)) == "5D 6C"
 
 
-def test_thinkers_reclaim() -> None:
+def test_thinkers_reclaim_and_the_patient_draws() -> None:
     for views in walk("classic", 40, seed=14):
         refills = views.records["phase"] == Phase.REFILL
         for player in THINKERS:
-            assert (player.act(views)[refills] == views.rules.reclaim_action).all()
+            patient = player.name == "patient"
+            source = views.rules.stock_action if patient else views.rules.reclaim_action
+            assert (player.act(views)[refills] == source).all()
+
+
+def test_patient_gives_no_pairs_away() -> None:
+    # In exchange the discard becomes the opponent's hand. A single card of a fresh rank goes first.
+    hand = ["AC", "AD", "3C", "5D", "7H", "9S"]
+    table, stock = ["KC", "QD"], ["2C", "2D", "2H", "2S", "4C", "4D", "4H", "4S", "6C", "6D"]
+    other = ["JC", "JD", "JH", "TC", "TD", "TH"]
+    piles = (["3D", "9C"], ["8C", "8D"])
+    game = Game.from_position([hand, other], table, stock, piles, rules="exchange")
+    assert game.phase == Phase.DISCARD
+    assert every_choice(Patient(), game) <= {card("5D"), card("7H")}
+    # Only aces are of a fresh rank, though there are two of them.
+    piles = (["3D", "9C", "5C", "7C"], ["8C", "8D"])
+    game = Game.from_position([hand, other], table, stock, piles, rules="exchange")
+    assert every_choice(Patient(), game) <= {card("AC"), card("AD")}
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -576,6 +608,182 @@ def test_what_a_player_writes_into_its_views_changes_no_game() -> None:
     assert (spoiled.game_scores == play_match(LOWEST, HIGHEST, deals=10).game_scores).all()
 
 
+class Quitter:
+    """Plays the lowest card, and gives a game up wherever a function of the views says so."""
+
+    name = "quitter"
+
+    def __init__(self, quits: Callable[[ViewBatch], np.ndarray]) -> None:
+        self.quits = quits
+        self.closed = 0
+
+    def act(self, views: ViewBatch) -> np.ndarray:
+        raise AssertionError("a match asks act_or_fault where there is one")
+
+    def act_or_fault(self, views: ViewBatch) -> tuple[np.ndarray, dict[int, str]]:
+        quits = self.quits(views)
+        actions = np.where(quits, -7, LOWEST.act(views))
+        return actions, {int(row): f"tired of row {row}" for row in np.flatnonzero(quits)}
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def never(views: ViewBatch) -> np.ndarray:
+    return np.zeros(len(views), np.bool_)
+
+
+def holds_clubs(turn: int) -> Callable[[ViewBatch], np.ndarray]:
+    """Say which movers hold the ace of clubs from some turn on."""
+
+    def quits(views: ViewBatch) -> np.ndarray:
+        hands = views.records["hand"][np.arange(len(views)), views.players]
+        return ((hands & np.uint64(1)) != 0) & (views.records["turn"] >= turn)
+
+    return quits
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("turn", [0, 12, 25])
+def test_who_gives_a_game_up_loses_just_that_game(turn: int, first: bool) -> None:
+    quitter = Quitter(holds_clubs(turn))
+    deals = 40
+    pair = (quitter, HIGHEST) if first else (HIGHEST, quitter)
+    result = play_match(*pair, deals=deals, seed=15)
+    full = play_match(*((LOWEST, HIGHEST) if first else (HIGHEST, LOWEST)), deals=deals, seed=15)
+    expected = full.game_scores.copy()
+    faults = 0
+    for deal, seat in np.ndindex(deals, 2):
+        game = agents.arena.deal_twice(Rules(), 15, deal, 1)[seat]
+        quitter_seat = seat if first else 1 - seat
+        while not game.done:
+            mine = game.to_move == quitter_seat
+            if mine and 0 in game.hand(quitter_seat) and game.turn >= turn:
+                expected[deal, seat] = 0 if first else 1
+                faults += 1
+                break
+            game.step((min if mine else max)(game.legal_actions()))
+    assert 0 < faults < 2 * deals
+    assert (result.game_scores == expected).all()
+    assert result.faults == ((faults, 0) if first else (0, faults))
+    assert f"given up {result.faults[0]} and {result.faults[1]}" in str(result)
+    for batch_size in (1, 7):
+        other = play_match(*pair, deals=deals, seed=15, batch_size=batch_size)
+        assert (other.game_scores == result.game_scores).all()
+        assert other.faults == result.faults
+        assert other.turns == result.turns
+
+
+def test_no_fault_changes_nothing() -> None:
+    result = play_match(Quitter(never), HIGHEST, deals=20, count_blunders=True)
+    full = play_match(LOWEST, HIGHEST, deals=20, count_blunders=True)
+    assert (result.game_scores == full.game_scores).all()
+    assert (result.faults, result.blunders) == ((0, 0), full.blunders)
+    assert "given up" not in str(result)
+
+
+def test_both_may_give_up_every_game() -> None:
+    def always(views: ViewBatch) -> np.ndarray:
+        return ~never(views)
+
+    result = play_match(Quitter(always), Quitter(always), deals=30)
+    assert result.turns == 0
+    assert result.first_mover_score == 0
+    assert sum(result.faults) == 60
+    assert result.faults == (result.losses, result.wins)
+
+
+def test_the_record_of_a_game_given_up_ends_there() -> None:
+    quitter = Quitter(holds_clubs(10))
+    played = agents.arena.play_deals((quitter, HIGHEST), Rules(), 16, 0, 10, True, record=True)
+    full = agents.arena.play_deals((LOWEST, HIGHEST), Rules(), 16, 0, 10, True, record=True)
+    assert played.faults
+    given_up = {2 * deal + game for deal, game, _, _ in played.faults}
+    for number, (record, whole) in enumerate(zip(played.records, full.records, strict=True)):
+        assert record.actions == whole.actions[: len(record.actions)]
+        assert sum(1 for _ in replay(record)) == len(record.actions)
+        if number in given_up:
+            assert record.fault is not None
+            assert record.players[record.fault.player] == "quitter"
+            assert record.fault.reason.startswith("tired of row")
+        else:
+            assert record.actions == whole.actions
+            assert record.fault is None
+
+
+@pytest.mark.parametrize("turn", [5, 30])
+def test_exact_endings_hand_a_fault_on(turn: int) -> None:
+    result = play_match(Exact(Quitter(holds_clubs(turn)), 2_000), HIGHEST, deals=20, seed=17)
+    assert 0 < result.faults[0] < 40
+    assert result.faults[1] == 0
+    kept = play_match(Exact(Quitter(never), 2_000), HIGHEST, deals=20, seed=17)
+    plain = play_match(Exact(LOWEST, 2_000), HIGHEST, deals=20, seed=17)
+    assert (kept.game_scores == plain.game_scores).all()
+    lost = result.game_scores != plain.game_scores
+    assert (result.game_scores[lost] == 0).all()
+
+
+def test_exact_endings_solve_no_row_that_is_given_up() -> None:
+    games = GameBatch(60, seed=18)
+    while (~games.done & ~games.exhausted).any():
+        rows = np.flatnonzero(~games.done & ~games.exhausted)
+        games.step(games.random_actions(rows), rows=rows)
+    views = games.views(rows=np.flatnonzero(~games.done))
+    agent = Exact(Quitter(holds_clubs(0)), 2_000)
+    quits = agent.agent.quits(views)  # type: ignore[attr-defined]
+    assert 5 < quits.sum() < len(views) - 5
+    actions, faults = agent.act_or_fault(views)
+    assert set(faults) == set(np.flatnonzero(quits).tolist())
+    assert agent.decisions == (~quits).sum()
+    assert (actions[~quits] == Exact(LOWEST, 2_000).act(views)[~quits]).all()
+
+
+def test_an_illegal_action_of_a_player_that_may_fault_is_still_an_error() -> None:
+    class Liar(Quitter):
+        def act_or_fault(self, views: ViewBatch) -> tuple[np.ndarray, dict[int, str]]:
+            actions, _ = super().act_or_fault(views)
+            return actions, {}
+
+    with pytest.raises(IllegalActionError, match=r"quitter.*action -7"):
+        play_match(Liar(holds_clubs(3)), HIGHEST, deals=10)
+
+
+def test_whoever_makes_a_player_closes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Quitter] = []
+
+    def make(text: str) -> Agent:
+        if text == "nobody":
+            raise ValueError(text)
+        made.append(Quitter(never))
+        return Exact(made[-1]) if text == "wrapped" else made[-1]
+
+    monkeypatch.setattr("counterweight_env.plugins.make_agent", make)
+    own = Quitter(never)
+    play_match("plain", own, deals=2)
+    play_match("wrapped", "plain", deals=2)
+    assert [player.closed for player in made] == [1, 1, 1]
+    assert own.closed == 0
+    with pytest.raises(IllegalActionError):
+        play_match("plain", Faulty(lambda views, answer: answer - 100), deals=2)
+    with pytest.raises(ValueError, match="nobody"):
+        play_match("plain", "nobody", deals=2)
+    assert [player.closed for player in made] == [1, 1, 1, 1, 1]
+
+
+def test_time_is_measured_apart_from_the_result() -> None:
+    result = play_match(LOWEST, HIGHEST, NINE, deals=5)
+    assert result.timing is not None
+    moves = [0, 0]
+    for deal, seat in np.ndindex(5, 2):
+        game = agents.arena.deal_twice(Rules.parse(NINE), 0, deal, 1)[seat]
+        while not game.done:
+            mine = game.to_move == seat
+            moves[0 if mine else 1] += 1
+            game.step((min if mine else max)(game.legal_actions()))
+    assert result.timing.decisions == tuple(moves)
+    assert min(result.timing.seconds) > 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -676,4 +884,12 @@ def test_players_fit_the_protocol() -> None:
     for player in (*PLAYERS, LOWEST):
         assert isinstance(player, Agent)
     assert not isinstance(object(), Agent)
-    assert [player.name for player in PLAYERS] == ["random", "greedy", "keeper", "cautious"]
+    assert isinstance(Quitter(never), FallibleAgent)
+    assert not isinstance(LOWEST, FallibleAgent)
+    assert [player.name for player in PLAYERS] == [
+        "random",
+        "greedy",
+        "keeper",
+        "cautious",
+        "patient",
+    ]

@@ -17,7 +17,7 @@ from counterweight_env import Game, GameBatch, Phase
 from counterweight_env.endgame import couple_values, solve
 
 VARIANTS = ("classic", "exchange")
-BASES = ("random", "greedy", "keeper", "cautious")
+BASES = ("random", "greedy", "keeper", "cautious", "patient")
 
 
 def views_in_all_phases(rules: str, num_games: int, seed: int) -> ViewBatch:

@@ -17,7 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from train import arena_commands, play_command
 from train.config import PRESETS, TrainConfig
+from train.usage import UsageError, require_extra
 
 if TYPE_CHECKING:
     from counterweight_env.game import Game
@@ -28,10 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 TRAIN_EXTRA: Final = ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "tqdm", "rich")
-
-
-class UsageError(Exception):
-    """What the user has to change, in one sentence."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_train(subparsers)
     _add_solve(subparsers)
     _add_speed(subparsers)
+    arena_commands.add_arena(subparsers)
+    arena_commands.add_sprt(subparsers)
+    arena_commands.add_replay(subparsers)
+    play_command.add_play(subparsers)
     parsed = parser.parse_args(arguments)
     try:
         parsed.run(parsed)
@@ -58,19 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"counterweight: error: {error}", file=sys.stderr)
         return 2
     return 0
-
-
-def require_extra(extra: str, modules: Sequence[str]) -> None:
-    """Refuses to go on without the modules of an extra.
-
-    Raises:
-        UsageError: One is not installed; the message names it and what to install.
-    """
-    missing = [module for module in modules if find_spec(module) is None]
-    if missing:
-        raise UsageError(
-            f'this command needs {", ".join(missing)}: pip install "counterweight-env[{extra}]"'
-        )
 
 
 # --- counterweight train ------------------------------------------------------------------------

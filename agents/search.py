@@ -1,0 +1,504 @@
+"""Determinised search: every action is tried in many full games that agree with what is known.
+
+For each decision before exhaustion, hidden cards are drawn evenly from all that agree with the view
+(``determinize``), or enumerated where the stock is so small that there are few orders of it. Each
+action is carried out in each of these worlds, and the game goes on at random to exhaustion, where
+:mod:`agents.leaf` says what it is worth. The action with the best mean is played (Ginsberg, 2001,
+calls this perfect-information Monte Carlo; here rollouts stop at perfect information instead of
+assuming it from the start). All actions share a world and its random numbers, so their differences
+are less noisy than their means, and actions that are behind by more than chance explains are
+dropped early.
+
+A search reads the view and its random bits and nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import numpy as np
+
+from agents.baselines import apart
+from agents.exact import Exact
+from agents.leaf import FEATURES, leaf_value, weights_for
+from counterweight_env.cards import rule_table
+from counterweight_env.endgame import Workspace, forget
+from counterweight_env.kernels import (
+    AGENT_STREAM,
+    DISCARD,
+    LEFT,
+    NO_CARD,
+    ONE,
+    OVER,
+    REFILL,
+    STATE,
+    ZERO,
+    apply,
+    bit,
+    count_bits,
+    kernel,
+    left_cards,
+    lowest_bit,
+    mix_bits,
+    next_word,
+    nth_bit,
+    outcome,
+    random_below,
+    right_cards,
+    seed_streams,
+)
+from counterweight_env.observation import opponent_hand_size
+from counterweight_env.settle import TABLE_SIZE
+from counterweight_env.view import ViewBatch, complete
+
+__all__ = ["Champion", "FlatMonteCarlo", "Pimc"]
+
+#: Two cards of fifty-two, either way round.
+MAX_CANDIDATES: Final = 52 * 51
+#: Worlds between two looks at which actions have fallen behind.
+ROUND: Final = 16
+#: An action is dropped when it is behind by this many standard errors of the difference.
+BEHIND: Final = 2.5
+LEAST_VARIANCE: Final = 0.05
+#: Worlds that tell how long one takes.
+PILOT: Final = 32
+#: Worlds and leaf nodes of the champion, by rule set: what pays, see docs/agents.md.
+CHAMPION: Final = {"classic": (256, 30), "exchange": (512, 30)}
+
+TO_THE_END: Final = 0  # rollouts by even chance to the very end
+TO_EXHAUSTION: Final = 1  # rollouts to exhaustion, then a leaf value
+
+
+# --- One rollout --------------------------------------------------------------------------------
+
+
+@kernel
+def roll_out(game, table, kind, memory, nodes, weights, scratch):
+    """Plays a game on at random; returns what it comes to for player 0, from -1 to 1.
+
+    To exhaustion, discards and refills are those of :class:`agents.baselines.Patient`.
+    """
+    stream = np.empty(1, np.uint64)
+    stream[0] = next_word(game["rng"], AGENT_STREAM)
+    keep_apart = kind == TO_EXHAUSTION and table["exchange"]
+    while game["phase"] != OVER and (kind == TO_THE_END or game["stock_size"] > 0):
+        cards = game["legal"]
+        if keep_apart and game["phase"] == DISCARD:
+            cards = apart(game, table, np.int64(game["to_move"]))
+        if kind == TO_EXHAUSTION and game["phase"] == REFILL:
+            cards = bit(table["deck_size"])  # STOCK
+        apply(game, table, nth_bit(cards, random_below(stream, 0, count_bits(cards))))
+    if kind == TO_THE_END:
+        return float(outcome(game))
+    return leaf_value(memory, table, game, nodes, weights, scratch)
+
+
+# --- Worlds -------------------------------------------------------------------------------------
+
+
+@kernel
+def count_orders(game, table, player):
+    """How many orders the stock can have, or 0 if more hides than the stock and one hand."""
+    opponent = 1 - player
+    if not table["open_discards"] and game["discard_size"][opponent] > 0:
+        return 0
+    stock = np.int64(game["stock_size"])
+    hidden = stock + opponent_hand_size(game, table, player) - count_bits(game["known"][opponent])
+    orders = 1
+    for i in range(stock):
+        orders *= hidden - i
+        if orders > 1 << 20:
+            return 0
+    return orders
+
+
+@kernel
+def lay_order(game, table, player, order):
+    """Fills a redacted record with the n-th order of the stock; returns the weight of that world.
+
+    The weight is 1, or where the opponent was blocked on the table as it lies now, the number of
+    cards of theirs that could be the one drawn since: 0 means that the world cannot be.
+    """
+    opponent = 1 - player
+    seen = game["hand"][0] | game["hand"][1] | game["buried"]
+    seen |= bit(game["table"][0]) | bit(game["table"][1])
+    seen |= game["discarded"][0] | game["discarded"][1]
+    unseen = ((ONE << np.uint64(table["deck_size"])) - ONE) & ~seen
+    known = game["known"][opponent]
+    size = count_bits(unseen)
+    stock = np.int64(game["stock_size"])
+    for i in range(stock):
+        card = nth_bit(unseen, order % (size - i))
+        order //= size - i
+        unseen &= ~bit(card)
+        game["stock"][i] = card
+    game["hand"][opponent] = known | unseen
+    if game["fresh"][opponent] == NO_CARD:
+        return 1
+    laid = np.int64(game["discard"][opponent, np.int64(game["discard_size"][opponent]) - 1])
+    weight = 0
+    drawn = unseen
+    while drawn:
+        card = lowest_bit(drawn)
+        drawn &= drawn - ONE
+        then = ((known | unseen) & ~bit(card)) | bit(laid)
+        if left_cards(table, then, game["table"][0], game["table"][1]) == ZERO:
+            weight += 1
+            game["fresh"][opponent] = card
+    return weight
+
+
+# --- One decision -------------------------------------------------------------------------------
+
+
+@kernel
+def list_candidates(game, table, player, candidates):
+    """Writes what the mover can do, couples whole; returns how many there are."""
+    count = 0
+    legal = game["legal"]
+    while legal:
+        action = lowest_bit(legal)
+        legal &= legal - ONE
+        if game["phase"] != LEFT:
+            candidates[count, 0] = action
+            candidates[count, 1] = NO_CARD
+            count += 1
+            continue
+        left = game["table"][0]
+        right = game["table"][1]
+        seconds = right_cards(table, game["hand"][player], left, right, action)
+        while seconds:
+            candidates[count, 0] = action
+            candidates[count, 1] = lowest_bit(seconds)
+            seconds &= seconds - ONE
+            count += 1
+    return count
+
+
+@kernel
+def leader(count, alive, totals):
+    """The candidate with the best total among those still tried."""
+    best = -1
+    for i in range(count):
+        if alive[i] and (best < 0 or totals[i] > totals[best]):
+            best = i
+    return best
+
+
+@kernel
+def drop_losers(count, alive, totals, crosses, weight):
+    """Stops trying candidates that are clearly behind the leader; returns how many are left.
+
+    `crosses[i, j]` is the sum over worlds of the product of both candidates' values.
+    """
+    best = leader(count, alive, totals)
+    left = 0
+    for i in range(count):
+        if not alive[i]:
+            continue
+        gap = (totals[best] - totals[i]) / weight
+        square = (crosses[best, best] - 2.0 * crosses[best, i] + crosses[i, i]) / weight
+        variance = max(square - gap * gap, LEAST_VARIANCE) / weight
+        alive[i] = gap * gap <= BEHIND * BEHIND * variance or i == best
+        left += alive[i]
+    return left
+
+
+@kernel
+def search_row(
+    game,
+    table,
+    player,
+    stream,
+    kind,
+    first,
+    worlds,
+    orders,
+    nodes,
+    memory,
+    weights,
+    scratch,
+    games,
+    pool,
+    candidates,
+    count,
+    alive,
+    totals,
+    crosses,
+    values,
+    tried,
+):
+    """Tries the candidates in some more worlds; returns how many candidates are still tried.
+
+    `tried` counts the weight of the worlds that each candidate has seen.
+    """
+    left = 0
+    for i in range(count):
+        left += alive[i]
+    for world in range(first, first + worlds):
+        games[0] = game
+        seed_streams(games[0], next_word(stream, 0))
+        weight = 1
+        if orders > 0:
+            weight = lay_order(games[0], table, player, world % orders)
+            if weight == 0:
+                continue
+        else:
+            complete(games[0], table, player, pool)
+        for i in range(count):
+            if not alive[i]:
+                continue
+            games[1] = games[0]
+            apply(games[1], table, candidates[i, 0])
+            if candidates[i, 1] != NO_CARD:
+                apply(games[1], table, candidates[i, 1])
+            value = roll_out(games[1], table, kind, memory, nodes, weights, scratch)
+            values[i] = value if player == 0 else -value
+            totals[i] += weight * values[i]
+            tried[i] += weight
+        for i in range(count):
+            if alive[i]:
+                for j in range(count):
+                    if alive[j]:
+                        crosses[i, j] += weight * values[i] * values[j]
+        if (world + 1) % ROUND == 0:
+            best = leader(count, alive, totals)
+            if tried[best] > 0:
+                left = drop_losers(count, alive, totals, crosses, tried[best])
+            if left == 1 and tried[best] > 0:
+                break
+    return left
+
+
+@kernel
+def search_rows(
+    games,
+    tables,
+    players,
+    words,
+    kind,
+    worlds,
+    nodes,
+    memory,
+    weights,
+    actions,
+    means,
+):
+    """Searches every row and writes the chosen actions.
+
+    `means` (B, A) gets what each action came to on average, for the mover; with no rows in it none
+    is written, and rows with nothing to choose are not searched.
+    """
+    table = tables[0]
+    pool = np.empty(table["deck_size"], np.uint8)
+    scratch = np.empty(FEATURES)
+    pair = np.empty(2, STATE)
+    candidates = np.empty((MAX_CANDIDATES, 2), np.int64)
+    stream = np.empty(1, np.uint64)
+    for row in range(games.size):
+        player = np.int64(players[row])
+        count = list_candidates(games[row], table, player, candidates)
+        actions[row] = candidates[0, 0]
+        if count == 1 and means.shape[0] == 0:
+            continue
+        forget(memory)
+        stream[0] = mix_bits(words[row])
+        orders = count_orders(games[row], table, player)
+        if orders > worlds:
+            orders = 0
+        exhausted = games[row]["stock_size"] == 0 and kind == TO_EXHAUSTION
+        alive = np.ones(count, np.bool_)
+        totals = np.zeros(count)
+        tried = np.zeros(count)
+        crosses = np.zeros((count, count))
+        values = np.zeros(count)
+        search_row(
+            games[row],
+            table,
+            player,
+            stream,
+            kind,
+            0,
+            1 if exhausted else worlds,
+            orders,
+            nodes,
+            memory,
+            weights,
+            scratch,
+            pair,
+            pool,
+            candidates,
+            count,
+            alive,
+            totals,
+            crosses,
+            values,
+            tried,
+        )
+        actions[row] = candidates[leader(count, alive, totals), 0]
+        if means.shape[0]:
+            for i in range(count):
+                mean = totals[i] / tried[i]
+                if not means[row, candidates[i, 0]] >= mean:
+                    means[row, candidates[i, 0]] = mean
+
+
+# --- The players --------------------------------------------------------------------------------
+
+
+def _check_number(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be an int of at least {least}, got {value!r}")
+    return value
+
+
+class Pimc:
+    """Tries every action in many worlds, with rollouts to exhaustion and near exact values there.
+
+    After exhaustion, where there is one world, it looks one move ahead with the same leaf values;
+    ``"pimc+exact"`` plays that part perfectly.
+
+    Args:
+        worlds: Worlds a decision, at most; fewer when one action is clearly best.
+        nodes: Positions that the exact solver may look at for one leaf value.
+        seconds: Time a decision instead of a number of worlds: results then depend on the machine.
+
+    Raises:
+        ValueError: A number is out of range.
+    """
+
+    kind = TO_EXHAUSTION
+
+    def __init__(self, worlds: int = 64, nodes: int = 30, seconds: float | None = None) -> None:
+        self.worlds = _check_number("worlds", worlds, 1)
+        self.nodes = _check_number("nodes", nodes, 0)
+        number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+        if seconds is not None and not (number and 0 < seconds < float("inf")):
+            raise ValueError(f"seconds must be a number above 0, got {seconds!r}")
+        self.seconds = seconds
+        effort = f"worlds={worlds}" if seconds is None else f"seconds={seconds}"
+        self.name = f"pimc:{effort}" + ("" if nodes == 30 else f",nodes={nodes}")
+        self._memory = Workspace(TABLE_SIZE).memory
+
+    def act(self, views: ViewBatch) -> np.ndarray:
+        """Chooses for the mover of every row.
+
+        Args:
+            views: What each mover knows.
+
+        Returns:
+            (B,) int64, a legal action for each row.
+        """
+        return self._search(views, np.empty((0, 0)))
+
+    def values(self, views: ViewBatch) -> np.ndarray:
+        """What each action comes to on average, by the search.
+
+        Args:
+            views: What each mover knows.
+
+        Returns:
+            (B, A) float64 from -1 (loss) to 1 (win), for the mover; NaN for an illegal action.
+        """
+        means = np.full((len(views), views.rules.num_actions), np.nan)
+        self._search(views, means)
+        return means
+
+    def _search(self, views: ViewBatch, means: np.ndarray) -> np.ndarray:
+        actions = np.empty(len(views), np.int64)
+        if self.seconds is None:
+            self._search_rows(views, self.worlds, actions, means)
+            return actions
+        for row in range(len(views)):
+            here = slice(row, row + 1)
+            view = views.take(np.array([row]))
+            started = time.perf_counter()
+            self._search_rows(view, PILOT, actions[here], means[here])
+            spent = time.perf_counter() - started
+            worlds = int(PILOT * (self.seconds / spent - 1))
+            if worlds > PILOT:
+                means[here] = np.nan
+                self._search_rows(view, worlds, actions[here], means[here])
+        return actions
+
+    def _search_rows(
+        self, views: ViewBatch, worlds: int, actions: np.ndarray, means: np.ndarray
+    ) -> None:
+        search_rows(
+            views.records,
+            rule_table(views.rules),
+            views.players,
+            views.random_bits,
+            self.kind,
+            worlds,
+            self.nodes,
+            self._memory,
+            weights_for(views.rules.variant, views.rules.blocked),
+            actions,
+            means,
+        )
+
+
+class FlatMonteCarlo(Pimc):
+    """Tries every action in many worlds, with random play to the very end: a mark on the ladder.
+
+    Args:
+        worlds: Worlds a decision, at most.
+
+    Raises:
+        ValueError: ``worlds`` is not a positive int.
+    """
+
+    kind = TO_THE_END
+
+    def __init__(self, worlds: int = 10) -> None:
+        super().__init__(worlds)
+        self.name = f"mc:worlds={worlds}"
+
+
+class _Tuned:
+    """:class:`Pimc` with a number of worlds and of leaf nodes for each rule set."""
+
+    def __init__(self, effort: float) -> None:
+        self.name = "tuned"
+        self._players = {
+            variant: Pimc(max(round(worlds * effort), 1), nodes)
+            for variant, (worlds, nodes) in CHAMPION.items()
+        }
+
+    def act(self, views: ViewBatch) -> np.ndarray:
+        return self._players[views.rules.variant].act(views)
+
+    def values(self, views: ViewBatch) -> np.ndarray:
+        return self._players[views.rules.variant].values(views)
+
+
+class Champion(Exact):
+    """The strongest player here: :class:`Pimc`, as deep as it pays in each rule set, then exact.
+
+    Args:
+        effort: Worlds a decision as a multiple of the usual number: 0.25 is faster, 4 slower.
+
+    Raises:
+        ValueError: ``effort`` is no number above 0.
+    """
+
+    def __init__(self, effort: float = 1) -> None:
+        number = isinstance(effort, (int, float)) and not isinstance(effort, bool)
+        if not (number and 0 < effort < float("inf")):
+            raise ValueError(f"effort must be a number above 0, got {effort!r}")
+        self._search = _Tuned(effort)
+        super().__init__(self._search)
+        self.name = "champion" if effort == 1 else f"champion:effort={effort}"
+
+    def values(self, views: ViewBatch) -> np.ndarray:
+        """What each action comes to on average, as :meth:`Pimc.values`.
+
+        Args:
+            views: What each mover knows.
+
+        Returns:
+            (B, A) float64 from -1 (loss) to 1 (win), for the mover; NaN for an illegal action.
+        """
+        return self._search.values(views)
