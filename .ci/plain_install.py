@@ -30,7 +30,10 @@ for rules in ("classic", "exchange"):
 
 counterweight = Path(sys.executable).with_name("counterweight")
 subprocess.run([counterweight, "--help"], check=True, stdout=subprocess.DEVNULL)
-refused = subprocess.run([counterweight, "train"], capture_output=True, text=True, check=False)
-assert refused.returncode != 0, "training ran without its extra"
-assert "counterweight-env[train]" in refused.stderr, refused.stderr
+for extra, arguments in (("train", ["train"]), ("arena", ["arena", "random", "greedy"])):
+    refused = subprocess.run(
+        [counterweight, *arguments], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode != 0, f"{arguments} ran without its extra"
+    assert f"counterweight-env[{extra}]" in refused.stderr, refused.stderr
 print("plain install: 1 passed, 0 failed")

@@ -61,6 +61,7 @@ ROUND: Final = 16
 #: An action is dropped when it is behind by this many standard errors of the difference.
 BEHIND: Final = 2.5
 LEAST_VARIANCE: Final = 0.05
+MOST_WORLDS: Final = 2**31 - 1
 #: Worlds that tell how long one takes.
 PILOT: Final = 32
 #: Worlds and leaf nodes of the champion, by rule set: what pays, see docs/agents.md.
@@ -77,7 +78,8 @@ TO_EXHAUSTION: Final = 1  # rollouts to exhaustion, then a leaf value
 def roll_out(game, table, kind, memory, nodes, weights, scratch):
     """Plays a game on at random; returns what it comes to for player 0, from -1 to 1.
 
-    To exhaustion, discards and refills are those of :class:`agents.baselines.Patient`.
+    To exhaustion, refills come from the stock and discards are kept apart, as
+    :class:`agents.baselines.Patient` does; the rest is evenly drawn.
     """
     stream = np.empty(1, np.uint64)
     stream[0] = next_word(game["rng"], AGENT_STREAM)
@@ -212,7 +214,6 @@ def search_row(
     player,
     stream,
     kind,
-    first,
     worlds,
     orders,
     nodes,
@@ -229,14 +230,13 @@ def search_row(
     values,
     tried,
 ):
-    """Tries the candidates in some more worlds; returns how many candidates are still tried.
+    """Tries the candidates in a number of worlds.
 
     `tried` counts the weight of the worlds that each candidate has seen.
     """
-    left = 0
-    for i in range(count):
-        left += alive[i]
-    for world in range(first, first + worlds):
+    # Where orders are enumerated, a look before all have come up would be one-sided.
+    period = -(-ROUND // orders) * orders if orders > 0 else ROUND
+    for world in range(worlds):
         games[0] = game
         seed_streams(games[0], next_word(stream, 0))
         weight = 1
@@ -262,13 +262,10 @@ def search_row(
                 for j in range(count):
                     if alive[j]:
                         crosses[i, j] += weight * values[i] * values[j]
-        if (world + 1) % ROUND == 0:
+        if (world + 1) % period == 0:
             best = leader(count, alive, totals)
-            if tried[best] > 0:
-                left = drop_losers(count, alive, totals, crosses, tried[best])
-            if left == 1 and tried[best] > 0:
+            if drop_losers(count, alive, totals, crosses, tried[best]) == 1:
                 break
-    return left
 
 
 @kernel
@@ -307,6 +304,7 @@ def search_rows(
         orders = count_orders(games[row], table, player)
         if orders > worlds:
             orders = 0
+        number = worlds - worlds % orders if orders > 0 else worlds
         exhausted = games[row]["stock_size"] == 0 and kind == TO_EXHAUSTION
         alive = np.ones(count, np.bool_)
         totals = np.zeros(count)
@@ -319,8 +317,7 @@ def search_rows(
             player,
             stream,
             kind,
-            0,
-            1 if exhausted else worlds,
+            1 if exhausted else number,
             orders,
             nodes,
             memory,
@@ -348,8 +345,9 @@ def search_rows(
 
 
 def _check_number(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be an int of at least {least}, got {value!r}")
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    if not is_int or not least <= value <= MOST_WORLDS:
+        raise ValueError(f"{name} must be an int from {least} to {MOST_WORLDS}, got {value!r}")
     return value
 
 
@@ -416,7 +414,7 @@ class Pimc:
             started = time.perf_counter()
             self._search_rows(view, PILOT, actions[here], means[here])
             spent = time.perf_counter() - started
-            worlds = int(PILOT * (self.seconds / spent - 1))
+            worlds = int(min(PILOT * (self.seconds / spent - 1), MOST_WORLDS))
             if worlds > PILOT:
                 means[here] = np.nan
                 self._search_rows(view, worlds, actions[here], means[here])

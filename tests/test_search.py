@@ -826,10 +826,10 @@ def test_the_champion_gives_away_nothing_after_exhaustion(rules: str) -> None:
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("pimc", "pimc:worlds=64"),
+        ("pimc", f"pimc:worlds={Pimc().worlds}"),
         ("pimc:worlds=5", "pimc:worlds=5"),
         ("pimc:nodes=0,worlds=5", "pimc:worlds=5,nodes=0"),
-        ("pimc:worlds=5,nodes=100", "pimc:worlds=5"),
+        (f"pimc:worlds=5,nodes={Pimc().nodes}", "pimc:worlds=5"),
         ("pimc:seconds=0.001", "pimc:seconds=0.001"),
         ("pimc:seconds=2,nodes=7", "pimc:seconds=2,nodes=7"),
         ("mc", "mc:worlds=10"),

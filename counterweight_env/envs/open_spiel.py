@@ -1,0 +1,464 @@
+"""Counterweight as the OpenSpiel game ``python_counterweight``; importing this module registers it.
+
+The rules are those of the kernels: a state holds one game's record, and chance nodes only decide
+which cards the kernels deal and draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import comb
+from typing import Any, Final
+
+import numpy as np
+
+from counterweight_env import kernels
+from counterweight_env.cards import action_name, card_name, cards_of, rule_table
+from counterweight_env.game import Game, IllegalActionError
+from counterweight_env.kernels import NOBODY, STATE
+from counterweight_env.observation import encode_batch, observation_layout, observation_size
+from counterweight_env.render import view_text
+from counterweight_env.rules import Rules, as_rules
+
+try:
+    import pyspiel
+except ImportError as error:
+    raise ImportError(
+        "the OpenSpiel game needs pyspiel: pip install 'counterweight-env[openspiel]'"
+    ) from error
+
+__all__ = ["CounterweightGame", "CounterweightObserver", "CounterweightState"]
+
+CHANCE: Final = int(pyspiel.PlayerId.CHANCE)
+TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
+
+_PARAMETERS: Final[dict[str, Any]] = {
+    "variant": "classic",
+    "ranks": 13,
+    "suits": 4,
+    "hand_size": 6,
+    "open_discards": True,
+    "blocked": "pass",
+    "dealer": NOBODY,  # by lot
+}
+
+_GAME_TYPE: Final = pyspiel.GameType(
+    short_name="python_counterweight",
+    long_name="Python Counterweight",
+    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
+    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+    utility=pyspiel.GameType.Utility.ZERO_SUM,
+    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+    max_num_players=2,
+    min_num_players=2,
+    provides_information_state_string=True,
+    # A tensor with perfect recall would have to hold whole games; the observation is no such one.
+    provides_information_state_tensor=False,
+    provides_observation_string=True,
+    provides_observation_tensor=True,
+    provides_factored_observation_string=False,
+    parameter_specification=_PARAMETERS,
+)
+
+
+@lru_cache(maxsize=256)
+def _names(rules: Rules) -> tuple[str, ...]:
+    """The name of every card."""
+    return tuple(card_name(card, rules) for card in range(rules.deck_size))
+
+
+class CounterweightGame(pyspiel.Game):
+    """The game ``python_counterweight``.
+
+    Args:
+        params: The fields of ``Rules`` by name, and ``dealer``: 0, 1, or -1 for a lot (S1).
+
+    Raises:
+        ValueError: A parameter is bad.
+    """
+
+    def __init__(self, params: dict[str, Any] | None = None) -> None:
+        params = _PARAMETERS | (params or {})
+        fields = {name: value for name, value in params.items() if name != "dealer"}
+        self.rules = as_rules(Rules(**fields))
+        self.dealer = params["dealer"]
+        if self.dealer not in (NOBODY, 0, 1):
+            raise ValueError(f"dealer must be 0, 1, or -1 for a lot, got {self.dealer!r}")
+        by_lot = self.dealer == NOBODY
+        info = pyspiel.GameInfo(
+            num_distinct_actions=self.rules.num_actions,
+            max_chance_outcomes=self.rules.deck_size + (2 if by_lot else 0),
+            num_players=2,
+            min_utility=-1.0,
+            max_utility=1.0,
+            utility_sum=0.0,
+            max_game_length=self.rules.max_decisions,
+        )
+        # No game ends before exhaustion, so every card is dealt or drawn by chance.
+        self._chance_nodes = self.rules.deck_size + (1 if by_lot else 0)
+        super().__init__(_GAME_TYPE, info, params)
+
+    def new_initial_state(self) -> CounterweightState:
+        """The state before the deal."""
+        return CounterweightState(self)
+
+    def max_chance_nodes_in_history(self) -> int:
+        """The chance nodes of any whole game: the lot, if there is one, and every card."""
+        return self._chance_nodes
+
+    def make_py_observer(
+        self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
+    ) -> CounterweightObserver | None:
+        """An observer of one player's whole knowledge; None for its public or private part alone.
+
+        Args:
+            iig_obs_type: A ``pyspiel.IIGObservationType``. With perfect recall there is a string
+                and no tensor; without (the default) both.
+            params: Must be empty.
+
+        Raises:
+            ValueError: ``params`` is not empty.
+        """
+        if params:
+            raise ValueError(f"observation parameters are not supported, got {params}")
+        if not iig_obs_type:
+            return CounterweightObserver(self.rules, perfect_recall=False)
+        single = iig_obs_type.private_info == pyspiel.PrivateInfoType.SINGLE_PLAYER
+        if not (single and iig_obs_type.public_info):
+            return None
+        return CounterweightObserver(self.rules, iig_obs_type.perfect_recall)
+
+
+class _Course:
+    """How a game has gone so far: all that a state has to copy or to save, in one object.
+
+    Attributes:
+        rules: The rules.
+        dealer: 0, 1, or NOBODY before the lot.
+        player: Who is on turn, in OpenSpiel's numbers.
+        dealt: The cards dealt so far: hand of player 0, hand of player 1, left, right.
+        state: (1,) of dtype ``STATE`` once all are dealt. Its stock lies in no order that matters:
+            a card that chance picks is put on top.
+        action: What the mover does once its cards are drawn.
+        draws: Cards still to be drawn for it.
+        drawn: Cards drawn for it.
+        seen: For each player all that they have seen, as text.
+    """
+
+    __slots__ = (
+        "action",
+        "dealer",
+        "dealt",
+        "drawn",
+        "draws",
+        "player",
+        "rules",
+        "seen",
+        "state",
+    )
+
+    def __init__(self, rules: Rules, dealer: int) -> None:
+        self.rules = rules
+        self.dealer = dealer
+        self.player = CHANCE
+        self.dealt: tuple[int, ...] = ()
+        self.state = _NOT_DEALT
+        self.action = 0
+        self.draws = 0
+        self.drawn: tuple[int, ...] = ()
+        self.seen = ["player 0", "player 1"]
+        if dealer != NOBODY:
+            self.tell_both(f" dealer {dealer}")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Course:
+        twin = object.__new__(_Course)
+        for name in _Course.__slots__:
+            setattr(twin, name, getattr(self, name))
+        # A state array is replaced, never changed, except by drawing.
+        twin.state = self.state.copy() if self.draws else self.state
+        twin.seen = self.seen.copy()
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _Course.__slots__}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def tell_both(self, text: str) -> None:
+        """Notes what both players see."""
+        self.seen[0] += text
+        self.seen[1] += text
+
+    @property
+    def deals(self) -> bool:
+        """Whether the cards are still being dealt."""
+        return len(self.dealt) < 2 * self.rules.hand_size + 2
+
+    @property
+    def receiver(self) -> int:
+        """The player who gets the next card of chance, NOBODY for the lot and the table cards."""
+        if not self.deals:
+            return int(self.state[0]["to_move"])
+        if self.dealer == NOBODY or len(self.dealt) >= 2 * self.rules.hand_size:
+            return NOBODY
+        return len(self.dealt) // self.rules.hand_size
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """The outcomes of a chance node, ascending, with their probabilities."""
+        rules = self.rules
+        if self.dealer == NOBODY:
+            return [(rules.deck_size, 0.5), (rules.deck_size + 1, 0.5)]
+        if self.deals:
+            cards = [card for card in range(rules.deck_size) if card not in self.dealt]
+            if self.receiver != NOBODY:
+                return self._hand_outcomes(cards)
+        else:
+            left = int(self.state[0]["stock_size"]) - len(self.drawn)
+            cards = sorted(self.state[0]["stock"][:left].tolist())
+        return [(card, 1.0 / len(cards)) for card in cards]
+
+    def _hand_outcomes(self, cards: list[int]) -> list[tuple[int, float]]:
+        """The next card of a hand, which is dealt in ascending order: all hands are as likely.
+
+        A hand is a set, so dealing it in one order alone makes the tree ``hand_size!`` times
+        smaller a hand.
+        """
+        size = self.rules.hand_size
+        before = len(self.dealt) % size
+        if before:
+            cards = [card for card in cards if card > self.dealt[-1]]
+        hands = comb(len(cards), size - before)
+        outcomes = []
+        for i, card in enumerate(cards):
+            ways = comb(len(cards) - 1 - i, size - before - 1)
+            if ways:
+                outcomes.append((card, ways / hands))
+        return outcomes
+
+    def happen(self, outcome: int) -> None:
+        """Carries out an outcome of chance."""
+        if self.dealer == NOBODY:
+            self.dealer = outcome - self.rules.deck_size
+            self.tell_both(f" dealer {self.dealer}")
+        elif self.deals:
+            self._deal(outcome)
+        else:
+            self._draw(outcome)
+
+    def _deal(self, card: int) -> None:
+        player = self.receiver
+        if player == NOBODY:
+            self.tell_both(f" table {_names(self.rules)[card]}")
+        else:
+            self.seen[player] += f" dealt {_names(self.rules)[card]}"
+        self.dealt += (card,)
+        if not self.deals:
+            rest = [card for card in range(self.rules.deck_size) if card not in self.dealt]
+            self.state = np.zeros(1, STATE)
+            decks = np.array([[*self.dealt, *rest]], np.uint8)
+            kernels.lay_out_games(self.state, rule_table(self.rules), decks, self.dealer)
+            self._next_player()
+
+    def _draw(self, card: int) -> None:
+        record = self.state[0]
+        stock = record["stock"]
+        top = int(record["stock_size"]) - len(self.drawn) - 1
+        place = int(np.flatnonzero(stock[: top + 1] == card)[0])
+        stock[place], stock[top] = stock[top], card
+        self.seen[int(record["to_move"])] += f" draws {_names(self.rules)[card]}"
+        self.drawn += (card,)
+        self.draws -= 1
+        if not self.draws:
+            after = self.state.copy()
+            kernels.step_one(after, rule_table(self.rules), self.action)
+            self._arrive(after)
+
+    def act(self, action: int) -> None:
+        """Carries out the mover's action, or makes chance draw the cards that it needs first.
+
+        Raises:
+            IllegalActionError: The action is illegal; nothing has changed.
+        """
+        after = self.state.copy()
+        if kernels.step_one(after, rule_table(self.rules), action) < 0:
+            Game._of(after, self.rules).step(action)  # raises, and says why
+        self._tell(action)
+        # How many cards a step draws follows from the sizes of the piles, not from the cards.
+        self.draws = int(self.state[0]["stock_size"]) - int(after[0]["stock_size"])
+        if self.draws:
+            self.action = action
+            self.drawn = ()
+            self.player = CHANCE
+            self.state = self.state.copy()  # whose stock chance is about to put in order
+        else:
+            self._arrive(after)
+
+    def _tell(self, action: int) -> None:
+        """Notes what each player sees of an action."""
+        record = self.state[0]
+        mover, phase = int(record["to_move"]), int(record["phase"])
+        name = action_name(action, self.rules)
+        if phase == kernels.LEFT:  # the other player sees whole couples
+            self.seen[mover] += f" left {name}"
+            return
+        if phase == kernels.RIGHT:
+            self.seen[mover] += f" right {name}"
+            shown = f"couple {_names(self.rules)[int(record['chosen'])]} {name}"
+        elif phase == kernels.DISCARD:
+            self.seen[mover] += f" lays {name}"
+            # What is laid after exhaustion is out of play and public.
+            hidden = not self.rules.open_discards and int(record["stock_size"]) > 0
+            shown = "lays a card" if hidden else f"lays {name}"
+        else:
+            self.seen[mover] += f" {name}"
+            shown = name
+        self.seen[1 - mover] += f" opponent {shown}"
+
+    def _arrive(self, after: np.ndarray) -> None:
+        """Goes on to the record that an action has led to."""
+        before, record = self.state[0], after[0]
+        if before["stock_size"] and not record["stock_size"]:  # E1: the discards are handed out
+            own_draws = sum(1 << card for card in self.drawn)
+            for player in range(2):
+                gained = int(record["hand"][player]) & ~int(before["hand"][player])
+                if player == int(before["to_move"]):
+                    gained &= ~own_draws
+                cards = " ".join(_names(self.rules)[card] for card in cards_of(gained))
+                self.seen[player] += f" exhausted takes {cards or 'nothing'}"
+        self.state = after
+        self._next_player()
+
+    def _next_player(self) -> None:
+        mover = int(self.state[0]["to_move"])
+        self.player = TERMINAL if mover == NOBODY else mover
+
+
+_NOT_DEALT: Final = np.zeros(1, STATE)
+
+
+class CounterweightState(pyspiel.State):
+    """A state of ``python_counterweight``; to be made by ``game.new_initial_state()``.
+
+    Chance decides the dealer, if by lot, then card after card: the hand of player 0, the hand of
+    player 1 (each ascending), the left and the right table card, and later every stock card at the
+    moment it is drawn. Outcomes are card indexes, and ``deck_size + dealer`` for the lot.
+
+    At the chance nodes of a draw, :attr:`game` and the observation still show the position before
+    the action that draws; the information state already tells it.
+    """
+
+    def __init__(self, game: CounterweightGame) -> None:
+        super().__init__(game)
+        # The only attribute: OpenSpiel copies and saves states attribute by attribute.
+        self._course = _Course(game.rules, game.dealer)
+
+    @property
+    def game(self) -> Game | None:
+        """A copy of the position as a ``Game``, None before all is dealt.
+
+        Its stock holds the right cards in an order that means nothing.
+        """
+        course = self._course
+        return None if course.deals else Game._of(course.state.copy(), course.rules)
+
+    @property
+    def receiver(self) -> int:
+        """At a chance node, the player who gets the card; -1 for the lot and the table cards."""
+        return self._course.receiver
+
+    def current_player(self) -> int:
+        """0, 1, ``PlayerId.CHANCE`` or ``PlayerId.TERMINAL``."""
+        return self._course.player
+
+    def is_terminal(self) -> bool:
+        """Whether the game is over (F2)."""
+        return self._course.player == TERMINAL
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(cards_of(self._course.state[0]["legal"]))
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """The outcomes of a chance node, ascending, with their probabilities."""
+        return self._course.chance_outcomes()
+
+    def _apply_action(self, action: int) -> None:
+        if self._course.player == CHANCE:
+            if action not in dict(self._course.chance_outcomes()):
+                raise IllegalActionError(f"{action} is no outcome of this chance node")
+            self._course.happen(action)
+        else:
+            self._course.act(action)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        rules = self._course.rules
+        if player == CHANCE and action >= rules.deck_size:
+            return f"dealer {action - rules.deck_size}"
+        return action_name(action, rules)
+
+    def returns(self) -> list[float]:
+        """+1 win, 0 draw, -1 loss for each player (F3); zeros while the game runs."""
+        if not self.is_terminal():
+            return [0.0, 0.0]
+        value = float(kernels.outcome(self._course.state[0]))
+        return [value, 0.0 - value]
+
+    def resample_from_infostate(
+        self, player: int, sampler: Callable[[], float]
+    ) -> CounterweightState:
+        """A state with the same information state of one player, its hidden cards drawn anew.
+
+        See :func:`counterweight_env.envs.open_spiel_resample.resample`.
+        """
+        from counterweight_env.envs.open_spiel_resample import resample
+
+        return resample(self, player, sampler)
+
+    def __str__(self) -> str:
+        return "\n".join(self._course.seen)
+
+
+class CounterweightObserver:
+    """What one player knows, as OpenSpiel's observers give it.
+
+    Attributes:
+        tensor: (K,) float32 of 0 and 1, laid out as ``observation_layout(rules)`` says and all 0
+            before the cards are dealt; None with perfect recall.
+        dict: The parts of the tensor by name, as views.
+    """
+
+    def __init__(self, rules: Rules, perfect_recall: bool) -> None:
+        self._rules = rules
+        self._perfect_recall = perfect_recall
+        self.tensor: np.ndarray | None = None
+        self.dict: dict[str, np.ndarray] = {}
+        if not perfect_recall:
+            self.tensor = np.zeros(observation_size(rules), np.float32)
+            self._row = np.zeros((1, self.tensor.size), np.int8)
+            self.dict = {
+                name: self.tensor[part] for name, part in observation_layout(rules).items()
+            }
+
+    def set_from(self, state: CounterweightState, player: int) -> None:
+        """Writes a state from one player's side into ``tensor``."""
+        if self.tensor is None:
+            return
+        course = state._course
+        if course.deals:
+            self.tensor.fill(0.0)
+        else:
+            sides = np.array([player], np.int8)
+            self.tensor[:] = encode_batch(course.state, self._rules, sides, self._row)[0]
+
+    def string_from(self, state: CounterweightState, player: int) -> str:
+        """All that a player has seen so far, or without perfect recall what they see now."""
+        course = state._course
+        if self._perfect_recall or course.deals:
+            return course.seen[player]
+        return view_text(Game._of(course.state, self._rules).view(player))
+
+
+pyspiel.register_game(_GAME_TYPE, CounterweightGame)
