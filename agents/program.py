@@ -31,6 +31,10 @@ LOOK: Final = 0.05
 FAREWELL: Final = 0.2
 #: Seconds that ending goes on looking for children that left the group, at most.
 PURSUIT: Final = 2.0
+#: Seconds that it waits for a process to show whether it is one of them, at most.
+STARTING: Final = 0.2
+#: The parent of all threads of the kernel.
+KERNEL_THREADS: Final = "2"
 
 
 class ProgramError(Exception):
@@ -217,20 +221,34 @@ def _kill_marked(mark: str) -> None:
 
     They are found by ``/proc``; where there is none, children that left the group go on.
     """
-    end = time.monotonic() + PURSUIT
-    while (numbers := _marked(mark)) and time.monotonic() < end:
-        for number in numbers:
+    start = time.monotonic()
+    while True:
+        marked, starting = _marked(mark)
+        passed = time.monotonic() - start
+        if not (marked and passed < PURSUIT) and not (starting and passed < STARTING):
+            return
+        for number in marked:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(number, signal.SIGKILL)
         time.sleep(0.001)
 
 
-def _marked(mark: str) -> list[int]:
-    """Living processes whose environment holds a variable."""
+def _marked(mark: str) -> tuple[list[int], bool]:
+    """Living processes whose environment holds a variable; whether any may be about to have one.
+
+    In the middle of starting another program a process shows no environment, as kernel threads and
+    dead processes always do.
+    """
     wanted = b"\0" + mark.encode() + b"="
     found = []
+    starting = False
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):  # ended meanwhile, or somebody else's
-            if wanted in b"\0" + path.read_bytes():
+            environment = path.read_bytes()
+            if wanted in b"\0" + environment:
                 found.append(int(path.parent.name))
-    return found
+            elif not environment:
+                # The name may hold anything but ends with the last bracket.
+                state, parent, *_ = (path.parent / "stat").read_text().rpartition(")")[2].split()
+                starting |= state not in "ZX" and parent not in ("0", KERNEL_THREADS)
+    return found, starting

@@ -26,7 +26,7 @@ from counterweight_env.envs import open_spiel as module  # noqa: E402
 from counterweight_env.render import view_text  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
-GOLDEN = sorted((Path(__file__).parent / "golden").glob("open_spiel_*.txt"))
+GOLDEN = sorted((Path(__file__).parent / "playthroughs").glob("*.txt"))
 
 TINY = "ranks=7,suits=1,hand_size=2"
 RULES = [
@@ -119,7 +119,7 @@ def test_the_golden_playthrough_is_played_again(path: Path) -> None:
 
 
 def test_there_is_a_golden_playthrough_of_each_variant() -> None:
-    assert [path.stem for path in GOLDEN] == ["open_spiel_classic", "open_spiel_exchange"]
+    assert [path.stem for path in GOLDEN] == ["classic", "exchange"]
 
 
 # --- The same game as the engine's ----------------------------------------------------------------
