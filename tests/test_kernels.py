@@ -293,3 +293,29 @@ print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
     with (copy / "cards.py").open("a") as file:
         file.write("# changed\n")
     assert run() == ["0", "1"]
+
+
+def test_compiled_code_is_dropped_when_a_kernel_of_another_file_changes(tmp_path: Path) -> None:
+    head = "from counterweight_env.kernels import kernel\n"
+    (tmp_path / "middle.py").write_text(
+        f"{head}from inner import one\n@kernel\ndef two():\n    return one() + 1\n"
+    )
+    (tmp_path / "outer.py").write_text(
+        f"{head}from middle import two\n@kernel\ndef three():\n    return two() + 1\n"
+    )
+
+    def three(one: int) -> int:
+        (tmp_path / "inner.py").write_text(f"{head}@kernel\ndef one():\n    return {one}\n")
+        shown = subprocess.run(
+            [sys.executable, "-c", "import outer; print(outer.three())"],
+            check=True,
+            timeout=300,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            cwd=tmp_path,
+        )
+        return int(shown.stdout)
+
+    assert three(1) == 3
+    assert three(100) == 102
