@@ -729,6 +729,13 @@ class Game:
 
         return game_text(self)
 
+    def _repr_svg_(self) -> str:
+        """The table with all cards open, as notebooks show it."""
+        from counterweight_env.picture import table_picture
+        from counterweight_env.svg import svg_text
+
+        return svg_text(table_picture(self))
+
     def __repr__(self) -> str:
         return f"<Game {self.rules}, turn {self.turn}, {self.phase.name}, to_move {self.to_move}>"
 

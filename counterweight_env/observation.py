@@ -15,7 +15,21 @@ import numpy as np
 
 from counterweight_env.bits import store_bits
 from counterweight_env.cards import rule_table
-from counterweight_env.kernels import NO_CARD, ONE, REFILL, ZERO, bit, count_bits, kernel
+from counterweight_env.kernels import (
+    DISCARD,
+    LEFT,
+    NO_CARD,
+    ONE,
+    REFILL,
+    WAIT,
+    ZERO,
+    bit,
+    count_bits,
+    kernel,
+    left_cards,
+    lowest_bit,
+    right_cards,
+)
 from counterweight_env.rules import Rules, as_rules
 
 if TYPE_CHECKING:
@@ -135,6 +149,9 @@ def encoder_offsets(rules: Rules) -> np.ndarray:
     offsets = np.array([part.start for part in _layout(rules).values()], np.int64)
     offsets.flags.writeable = False
     return offsets
+
+#: Stands in a redacted record for a card that the player has not seen.
+UNSEEN: Final = 254
 
 
 # --- The encoder --------------------------------------------------------------------------------
@@ -275,3 +292,76 @@ def encode_batch(
     sides = MOVERS if players is None else players
     encode_games(rule_table(rules), encoder_offsets(rules), games, sides, out)
     return out
+
+
+# --- Back again ---------------------------------------------------------------------------------
+
+
+@kernel
+def gather(row, start, width):
+    """The mask of the entries of a row that are not 0, from entry `start` on."""
+    mask = ZERO
+    for i in range(width):
+        mask |= np.uint64(row[start + i] != 0) << np.uint64(i)
+    return mask
+
+
+@kernel
+def decode(row, table, offsets, game):
+    """Reads an observation back into a record in which player 0 is the one who observes.
+
+    What the observation does not tell stays as a redacted record has it, but for the order of the
+    discards, of which only the two top cards are told. Encoding the record gives the row again.
+    Nothing is checked: the row must be an observation.
+
+    Args:
+        row: (K,) int8.
+        table: One ``RULE_TABLE`` record.
+        offsets: As :func:`encoder_offsets`.
+        game: A ``STATE`` record to write to, all 0.
+    """
+    deck = table["deck_size"]
+    hand = gather(row, offsets[_HAND], deck)
+    left = gather(row, offsets[_TABLE_LEFT], deck)
+    right = gather(row, offsets[_TABLE_RIGHT], deck)
+    chosen = gather(row, offsets[_CHOSEN], deck)
+    game["hand"][0] = hand
+    game["hand"][1] = gather(row, offsets[_OPPONENT_KNOWN], deck)
+    game["known"][1] = game["hand"][1]
+    game["buried"] = gather(row, offsets[_BURIED], deck)
+    game["table"][0] = lowest_bit(left)
+    game["table"][1] = lowest_bit(right)
+    game["chosen"] = lowest_bit(chosen) if chosen else NO_CARD
+    stock = table["stock_size"]
+    game["stock_size"] = count_bits(gather(row, offsets[_STOCK_COUNT], stock))
+    game["discarded"][0] = gather(row, offsets[_OWN_DISCARD], deck)
+    game["discarded"][1] = gather(row, offsets[_OPPONENT_DISCARD], deck)
+    game["discard_size"][0] = count_bits(game["discarded"][0])
+    game["discard_size"][1] = count_bits(gather(row, offsets[_OPPONENT_DISCARD_COUNT], stock))
+    for owner in range(2):
+        size = np.int64(game["discard_size"][owner])
+        for depth in range(1, 3):
+            feature = _OWN_TOP if owner == 0 else _OPPONENT_TOP
+            card = gather(row, offsets[feature + depth - 1], deck)
+            if card:
+                game["discard"][owner, size - depth] = lowest_bit(card)
+    game["fresh"][0] = NO_CARD
+    game["fresh"][1] = UNSEEN if row[offsets[_OPPONENT_BLOCKED]] else NO_CARD
+    phases = gather(row, offsets[_PHASE], 4)
+    if phases == ZERO:
+        game["phase"] = WAIT
+        game["to_move"] = 1
+        return
+    phase = lowest_bit(phases)
+    game["phase"] = phase
+    if phase == REFILL:
+        game["refills"] = 1 if row[offsets[_SECOND_REFILL]] else 2
+        game["legal"] = np.uint64(3) << np.uint64(deck)
+    elif phase == DISCARD:
+        game["legal"] = hand
+    elif phase == LEFT:
+        game["legal"] = left_cards(table, hand, game["table"][0], game["table"][1])
+    else:
+        game["legal"] = right_cards(
+            table, hand, game["table"][0], game["table"][1], np.int64(game["chosen"])
+        )

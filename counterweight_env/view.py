@@ -37,7 +37,12 @@ from counterweight_env.kernels import (
     seed_streams,
     unpack_legal,
 )
-from counterweight_env.observation import encode_batch, observation_size, opponent_hand_size
+from counterweight_env.observation import (
+    UNSEEN,
+    encode_batch,
+    observation_size,
+    opponent_hand_size,
+)
 from counterweight_env.phase import Phase
 from counterweight_env.rules import Rules
 
@@ -45,9 +50,6 @@ if TYPE_CHECKING:
     from counterweight_env.game import GameBatch
 
 __all__ = ["View", "ViewBatch"]
-
-#: Stands in a view for the card that the opponent drew after being blocked: there is one, unseen.
-UNSEEN_CARD: Final = 254
 
 
 @kernel
@@ -60,7 +62,7 @@ def redact(game, table, player):
     for i in range(game["stock"].size):
         game["stock"][i] = 0
     if game["fresh"][opponent] != NO_CARD:
-        game["fresh"][opponent] = UNSEEN_CARD
+        game["fresh"][opponent] = UNSEEN
     if not table["open_discards"]:
         game["discarded"][opponent] = ZERO
     for owner in range(2):
@@ -412,6 +414,13 @@ class View:
     def observation(self) -> np.ndarray:
         """(K,) int8 of 0 and 1 from this player's side."""
         return self._batch.observation[0].copy()
+
+    def _repr_svg_(self) -> str:
+        """The table as this player sees it, as notebooks show it."""
+        from counterweight_env.picture import table_picture
+        from counterweight_env.svg import svg_text
+
+        return svg_text(table_picture(self))
 
     def determinize(self, rng: np.random.Generator, n: int = 1) -> GameBatch:
         """Draws ``n`` full games evenly from those that agree with all this player knows.

@@ -9,8 +9,8 @@ import numpy as np
 from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
+from counterweight_env.envs.drawing import check_render_mode, drawer_for
 from counterweight_env.envs.duel import check_reward
-from counterweight_env.envs.single import check_render_mode
 from counterweight_env.game import Game, IllegalActionError
 from counterweight_env.kernels import NOBODY
 from counterweight_env.observation import observation_space
@@ -32,17 +32,19 @@ class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZ
     Args:
         rules: A ``Rules`` or its text.
         reward: ``"outcome"`` or ``"margin"``, given to both agents when the game ends.
-        render_mode: None or ``"ansi"``, which shows what the selected agent may know.
+        render_mode: None; ``"ansi"``, which shows what the selected agent may know;
+            ``"rgb_array"`` or ``"human"``, a window, which show all cards, as to a spectator.
 
     Raises:
+        DependencyNotInstalled: The render mode needs a package that is missing.
         ValueError: An argument is bad.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
         "name": "counterweight_v0",
-        "render_modes": ["ansi"],
+        "render_modes": ["ansi", "rgb_array", "human"],
         "is_parallelizable": False,
-        "render_fps": 1,
+        "render_fps": 2,
     }
 
     def __init__(
@@ -55,6 +57,7 @@ class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZ
         self.rules = as_rules(rules)
         self.reward = check_reward(reward)
         self.render_mode = check_render_mode(render_mode, self.metadata)
+        self._drawer = drawer_for(self.render_mode, self.metadata)
         self.possible_agents = list(AGENTS)
         self.observation_spaces = {
             agent: gym.spaces.Dict(
@@ -89,6 +92,10 @@ class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZ
         self.truncations = dict.fromkeys(AGENTS, False)
         self.agent_selection = AGENTS[self._game.to_move]
         self._set_masks(self._game.to_move)
+        if self._drawer is not None:
+            self._drawer.begin(self._game)
+        if self.render_mode == "human":
+            self.render()
 
     def step(self, action: int | None) -> None:
         """Carries out an action of ``agent_selection``.
@@ -114,6 +121,10 @@ class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZ
         else:
             self.agent_selection = AGENTS[game.to_move]
             self._set_masks(game.to_move)
+        if self._drawer is not None:
+            self._drawer.follow(game)
+        if self.render_mode == "human":
+            self.render()
 
     def _set_masks(self, to_move: int) -> None:
         legal = self._game.legal_mask().view(np.int8)
@@ -128,15 +139,27 @@ class raw_env(AECEnv[str, dict[str, np.ndarray], int]):  # noqa: N801 - PettingZ
         observation = self._game.observe(AGENTS.index(agent))
         return {"observation": observation, "action_mask": self._masks[agent].copy()}
 
-    def render(self) -> str | None:
-        """The game as the selected agent sees it, as text."""
+    def render(self) -> str | np.ndarray | None:
+        """The game as the selected agent sees it, as text, or as a picture with all cards open.
+
+        Returns:
+            Text in mode ``"ansi"``; (672, 720, 3) uint8 in mode ``"rgb_array"``; None in mode
+            ``"human"``, where :meth:`reset` and :meth:`step` draw by themselves.
+        """
         if self.render_mode is None:
-            gym.logger.warn('render() needs render_mode="ansi" when the environment is made')
+            gym.logger.warn("render() needs a render_mode when the environment is made")
             return None
-        return view_text(self._game.view(AGENTS.index(self.agent_selection)))
+        if self._drawer is None:
+            return view_text(self._game.view(AGENTS.index(self.agent_selection)))
+        if self.render_mode == "rgb_array":
+            return self._drawer.pixels(self._game)
+        self._drawer.show(self._game)
+        return None
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Closes the window, if there is one."""
+        if self._drawer is not None:
+            self._drawer.close()
 
     def __str__(self) -> str:
         return self.metadata["name"]
@@ -194,8 +217,8 @@ class CheckedEnv(raw_env):
             EnvLogger.error_observe_before_reset()
         return super().observe(agent)
 
-    def render(self) -> str | None:
-        """The game as the selected agent sees it, as text.
+    def render(self) -> str | np.ndarray | None:
+        """As :meth:`raw_env.render`.
 
         Raises:
             AssertionError: ``reset`` was not called.

@@ -8,25 +8,15 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
+from counterweight_env.envs.drawing import check_render_mode, drawer_for
 from counterweight_env.envs.duel import Duel
 from counterweight_env.observation import observation_space
 from counterweight_env.plugins import Agent
 from counterweight_env.render import view_text
 from counterweight_env.rules import Rules
+from counterweight_env.view import View
 
-__all__ = ["CounterweightEnv", "check_render_mode"]
-
-
-def check_render_mode(render_mode: str | None, metadata: dict[str, Any]) -> str | None:
-    """Refuses an unknown render mode.
-
-    Raises:
-        ValueError: The mode is not among the environment's.
-    """
-    if render_mode is not None and render_mode not in metadata["render_modes"]:
-        modes = metadata["render_modes"]
-        raise ValueError(f"render_mode must be None or one of {modes}, got {render_mode!r}")
-    return render_mode
+__all__ = ["CounterweightEnv"]
 
 
 class CounterweightEnv(gym.Env[np.ndarray, np.int64]):
@@ -42,15 +32,17 @@ class CounterweightEnv(gym.Env[np.ndarray, np.int64]):
         opponent: An agent or its text.
         seat: The learner's: 0, 1, or ``"random"``, drawn anew for each game.
         reward: ``"outcome"`` or ``"margin"``, given on the learner's last transition.
-        render_mode: None or ``"ansi"``, which shows what the learner may know.
+        render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"``, a window. All show what the
+            learner may know: after exhaustion that is everything (E3).
 
     Raises:
+        DependencyNotInstalled: The render mode needs a package that is missing.
         ValueError: An argument is bad.
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
-        "render_modes": ["ansi"],
-        "render_fps": 1,
+        "render_modes": ["ansi", "rgb_array", "human"],
+        "render_fps": 2,
     }
 
     def __init__(
@@ -62,6 +54,7 @@ class CounterweightEnv(gym.Env[np.ndarray, np.int64]):
         render_mode: str | None = None,
     ) -> None:
         self.render_mode = check_render_mode(render_mode, self.metadata)
+        self._drawer = drawer_for(self.render_mode, self.metadata)
         self._duel = Duel(1, rules, [opponent], seat=seat, reward=reward)
         self._running = False
         self.rules = self._duel.rules
@@ -75,6 +68,10 @@ class CounterweightEnv(gym.Env[np.ndarray, np.int64]):
         super().reset(seed=seed)
         self._duel.reset(seed=seed)
         self._running = True
+        if self._drawer is not None:
+            self._drawer.begin(self._view())
+        if self.render_mode == "human":
+            self.render()
         return self._duel.observe()[0], self._info()
 
     def step(
@@ -90,6 +87,10 @@ class CounterweightEnv(gym.Env[np.ndarray, np.int64]):
             raise ResetNeeded("the game is over or has not begun: call reset() before step()")
         rewards, done = self._duel.step(np.asarray(action)[None])
         self._running = not done[0]
+        if self._drawer is not None:
+            self._drawer.follow(self._view())
+        if self.render_mode == "human":
+            self.render()
         return self._duel.observe()[0], float(rewards[0]), bool(done[0]), False, self._info()
 
     def _info(self) -> dict[str, Any]:
@@ -99,9 +100,27 @@ class CounterweightEnv(gym.Env[np.ndarray, np.int64]):
         """(A,) bool, True = legal, as sb3-contrib's MaskablePPO asks for it."""
         return self._duel.legal[0]
 
-    def render(self) -> str | None:
-        """The game as the learner sees it, as text."""
+    def _view(self) -> View:
+        return self._duel.games[0].view(int(self._duel.seats[0]))
+
+    def render(self) -> str | np.ndarray | None:
+        """The game as the learner sees it.
+
+        Returns:
+            Text in mode ``"ansi"``; (672, 720, 3) uint8 in mode ``"rgb_array"``; None in mode
+            ``"human"``, where :meth:`reset` and :meth:`step` draw by themselves.
+        """
         if self.render_mode is None:
-            gym.logger.warn('render() needs render_mode="ansi" when the environment is made')
+            gym.logger.warn("render() needs a render_mode when the environment is made")
             return None
-        return view_text(self._duel.games[0].view(int(self._duel.seats[0])))
+        if self._drawer is None:
+            return view_text(self._view())
+        if self.render_mode == "rgb_array":
+            return self._drawer.pixels(self._view())
+        self._drawer.show(self._view())
+        return None
+
+    def close(self) -> None:
+        """Closes the window, if there is one."""
+        if self._drawer is not None:
+            self._drawer.close()

@@ -11,12 +11,13 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from counterweight_env.envs.drawing import Drawer, check_render_mode
 from counterweight_env.envs.duel import Duel, Ended
-from counterweight_env.envs.single import check_render_mode
 from counterweight_env.observation import observation_space
 from counterweight_env.plugins import Agent
 from counterweight_env.render import view_text
 from counterweight_env.rules import Rules
+from counterweight_env.view import View
 
 __all__ = ["CounterweightVectorEnv"]
 
@@ -35,19 +36,20 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         opponent: An agent or its text.
         seat: The learner's: 0, 1, or ``"random"``, drawn anew for each game.
         reward: ``"outcome"`` or ``"margin"``, given on the learner's last transition.
-        render_mode: None or ``"ansi"``.
+        render_mode: None, ``"ansi"`` or ``"rgb_array"``: each game as its learner sees it.
         threads: How many threads to share the games out to; results do not depend on it.
         solve_endings: End every game at exhaustion with its exact value as the reward; see
             ``GameBatch``. Not with ``reward="margin"``.
         solve_nodes: Positions to look at for one game and turn, at most.
 
     Raises:
+        DependencyNotInstalled: The render mode needs a package that is missing.
         ValueError: An argument is bad.
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
-        "render_modes": ["ansi"],
-        "render_fps": 1,
+        "render_modes": ["ansi", "rgb_array"],
+        "render_fps": 2,
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
 
@@ -75,6 +77,8 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             solve_nodes=solve_nodes,
         )
         self._running = False
+        pictures = self.render_mode == "rgb_array"
+        self._drawers = [Drawer(self.metadata["render_fps"]) for _ in range(num_envs * pictures)]
         self.num_envs = num_envs
         self.rules = self._duel.rules
         self.single_observation_space = observation_space(self.rules)
@@ -106,6 +110,8 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         super().reset(seed=seed if isinstance(seed, int) else None)
         self._duel.reset(seed=seed)
         self._running = True
+        for slot, drawer in enumerate(self._drawers):
+            drawer.begin(self._view(slot))
         return self._duel.observe(), self._infos()
 
     def step(
@@ -127,6 +133,8 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         if not self._running:
             raise ResetNeeded("call reset() before step()")
         rewards, terminations, ended = self._duel.step_autoreset(actions)
+        for slot, drawer in enumerate(self._drawers):
+            (drawer.begin if terminations[slot] else drawer.follow)(self._view(slot))
         infos = self._infos()
         if ended.rows.size:
             infos |= self._final(terminations, ended)
@@ -159,10 +167,18 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """(B, A) bool, True = legal."""
         return self._duel.legal
 
-    def render(self) -> tuple[str, ...] | None:
-        """Every game as its learner sees it, as text."""
+    def _view(self, slot: int) -> View:
+        return self._duel.games[slot].view(int(self._duel.seats[slot]))
+
+    def render(self) -> tuple[str, ...] | tuple[np.ndarray, ...] | None:
+        """Every game as its learner sees it.
+
+        Returns:
+            Texts in mode ``"ansi"``; (672, 720, 3) uint8 each in mode ``"rgb_array"``.
+        """
         if self.render_mode is None:
-            gym.logger.warn('render() needs render_mode="ansi" when the environment is made')
+            gym.logger.warn("render() needs a render_mode when the environment is made")
             return None
-        games, seats = self._duel.games, self._duel.seats
-        return tuple(view_text(games[i].view(int(seats[i]))) for i in range(self.num_envs))
+        if self.render_mode == "ansi":
+            return tuple(view_text(self._view(slot)) for slot in range(self.num_envs))
+        return tuple(drawer.pixels(self._view(slot)) for slot, drawer in enumerate(self._drawers))
