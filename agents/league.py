@@ -7,16 +7,20 @@ has a say in the results.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 from agents.agent import close_agent, make_agent
 from agents.arena import DealsPlayed
 from agents.blocks import BlockStore, BlockTask, Setup, SetupError, pairs_of, play_block
 from agents.workers import run_tasks
 
-__all__ = ["PairGames", "check_players", "collect", "play_league"]
+__all__ = ["PairGames", "TaskRunner", "check_players", "collect", "play_league"]
+
+#: Shares work out, as :func:`agents.workers.run_tasks` does.
+TaskRunner = Callable[[Callable[[Any], Any], Iterable[Any], int], Generator[Any, None, None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,7 @@ def play_league(
     workers: int = 1,
     record: bool = False,
     on_block: Callable[[BlockTask], None] | None = None,
+    run: TaskRunner = run_tasks,
 ) -> None:
     """Plays all blocks of a round robin that the folder does not hold yet.
 
@@ -62,6 +67,7 @@ def play_league(
         workers: Processes; 1 plays in this one.
         record: Keep every game.
         on_block: Called with every block that is done, those that were done before first.
+        run: What shares the blocks out; the results do not depend on it.
 
     Raises:
         IllegalActionError: A player answered with an illegal action.
@@ -73,7 +79,7 @@ def play_league(
             missing.append(task)
         elif on_block is not None:
             on_block(task)
-    with closing(run_tasks(play_block, missing, min(workers, max(1, len(missing))))) as finished:
+    with closing(run(play_block, missing, min(workers, max(1, len(missing))))) as finished:
         for task, played in finished:
             store.write(task, played)
             if on_block is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agents.blocks import BlockTask
+    from agents.league import TaskRunner
     from agents.standings import Standings
     from counterweight_env.record import GameRecord
 
@@ -124,12 +125,20 @@ def add_arena(subparsers: Subparsers) -> None:
         "--records", action="store_true", help="keep every game in DIR, move by move"
     )
     parser.add_argument("--no-blunders", action="store_true", help="do not solve the endings")
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help='play on all processors of a Ray cluster, "auto" for the one this machine belongs to; '
+        "--workers has no say then",
+    )
     _add_common(parser)
     parser.set_defaults(run=_arena)
 
 
 def _arena(arguments: argparse.Namespace) -> None:
     require_extra("arena", ARENA_EXTRA)
+    if arguments.ray is not None:
+        require_extra("rllib", ["ray"])
     from tqdm import tqdm
 
     from agents.blocks import BlockStore, Setup
@@ -156,7 +165,8 @@ def _arena(arguments: argparse.Namespace) -> None:
             def advance(task: BlockTask) -> None:
                 bar.update(2 * task.deals)
 
-            play_league(store, setup, workers, arguments.records, advance)
+            with _shared_out(arguments.ray, workers) as (run, at_once):
+                play_league(store, setup, at_once, arguments.records, advance, run)
         tables = [
             standings(rules, setup.players, games_of_pairs)
             for rules, games_of_pairs in collect(store, setup).items()
@@ -166,6 +176,24 @@ def _arena(arguments: argparse.Namespace) -> None:
     print(text)
     if out is not None:
         print(f"This is in {out / 'report.md'}; the numbers are in {out / 'results.json'}.")
+
+
+@contextmanager
+def _shared_out(ray: str | None, workers: int) -> Iterator[tuple[TaskRunner, int]]:
+    """What shares blocks out, and how many are played at once.
+
+    Raises:
+        ConnectionError: There is no cluster at the address.
+    """
+    if ray is None:
+        from agents.workers import run_tasks
+
+        yield run_tasks, workers
+        return
+    from train.ray_tasks import connected, run_ray_tasks
+
+    with connected(ray) as processors:
+        yield run_ray_tasks, processors
 
 
 def _write_results(out: Path, seed: int, tables: list[Standings], text: str) -> None:
