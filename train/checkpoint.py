@@ -9,6 +9,7 @@ half checkpoint behind, and ``manifest.json`` holds a SHA-256 of every file, so 
 | ``model.zip`` | what ``MaskablePPO.load`` reads: weights, Adam's moments, last observations |
 | ``env.npz`` | every running game: cards, random streams, seats, opponents, returns so far |
 | ``pool/`` | the snapshots that are opponents, those that running games still have included |
+| ``selection/`` | the average of the weights, the best one so far and the evaluations |
 | ``random.npz`` | the states of torch's and NumPy's global generators, from which SB3 draws |
 | ``config.json`` | the run's configuration |
 | ``manifest.json`` | format, versions, steps and the checksums |
@@ -29,13 +30,15 @@ import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
 
+from train.both_seats import BothSeatsVecEnv
 from train.config import TrainConfig
 from train.opponents import OpponentPool
+from train.selection import Selection
 from train.vec_env import SelfPlayVecEnv
 
 __all__ = ["CheckpointError", "latest_checkpoint", "restore", "save_checkpoint"]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 #: A checkpoint of another version of these is refused.
 PACKAGE: Final = "counterweight-env"
 #: With other versions of these, a run goes on, but not bit for bit as it would have.
@@ -74,7 +77,12 @@ def _sync(path: Path) -> None:
 
 
 def save_checkpoint(
-    run: Path, model: MaskablePPO, env: SelfPlayVecEnv, pool: OpponentPool, config: TrainConfig
+    run: Path,
+    model: MaskablePPO,
+    env: SelfPlayVecEnv | BothSeatsVecEnv,
+    pool: OpponentPool,
+    config: TrainConfig,
+    selection: Selection,
 ) -> Path:
     """Writes a checkpoint of a run that stands between two rollouts, and drops the oldest ones.
 
@@ -89,6 +97,8 @@ def save_checkpoint(
     draft.mkdir(parents=True)
     model.save(draft / "model.zip")
     pool.save(draft / "pool")
+    (draft / "selection").mkdir()
+    selection.save(draft / "selection")
     np.savez(draft / "env.npz", **env.get_state())  # type: ignore[arg-type]
     np.savez(draft / "random.npz", **_random_state())
     (draft / "config.json").write_text(config.to_json())
@@ -99,7 +109,7 @@ def save_checkpoint(
         "files": {str(path.relative_to(draft)): _digest(path) for path in _files(draft)},
     }
     (draft / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
-    for path in (*_files(draft), draft / "pool", draft):
+    for path in (*_files(draft), draft / "pool", draft / "selection", draft):
         _sync(path)
     if target.exists():  # a damaged one, which the run passed over
         shutil.rmtree(target)
@@ -210,13 +220,19 @@ def _check_origin(folder: Path, manifest: dict[str, Any], config: TrainConfig) -
         )
 
 
-def restore(folder: Path, env: SelfPlayVecEnv, pool: OpponentPool) -> MaskablePPO:
+def restore(
+    folder: Path,
+    env: SelfPlayVecEnv | BothSeatsVecEnv,
+    pool: OpponentPool,
+    selection: Selection,
+) -> MaskablePPO:
     """Puts model, pool, environment and the global generators back to where a checkpoint stands.
 
     Args:
         folder: What :func:`latest_checkpoint` found.
         env: A fresh environment of the run's configuration.
         pool: A fresh pool of the run's configuration.
+        selection: A fresh one of the run's configuration.
 
     Returns:
         The model, with ``env`` as its environment, ready for
@@ -225,6 +241,7 @@ def restore(folder: Path, env: SelfPlayVecEnv, pool: OpponentPool) -> MaskablePP
     model = MaskablePPO.load(folder / "model.zip", env=env, device="cpu", force_reset=False)
     pool.load(folder / "pool", model.policy)
     pool.install_exactly(env)
+    selection.load(folder / "selection")
     with np.load(folder / "env.npz") as state:
         env.set_state(dict(state))
     with np.load(folder / "random.npz") as state:

@@ -17,7 +17,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from train import arena_commands, play_command
+from train import (
+    arena_commands,
+    exploit_command,
+    play_command,
+    render_command,
+    rllib_command,
+)
 from train.config import PRESETS, TrainConfig
 from train.usage import UsageError, require_extra
 
@@ -53,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arena_commands.add_sprt(subparsers)
     arena_commands.add_replay(subparsers)
     play_command.add_play(subparsers)
+    render_command.add_render(subparsers)
+    exploit_command.add_exploit(subparsers)
+    rllib_command.add_train_rllib(subparsers)
     parsed = parser.parse_args(arguments)
     try:
         parsed.run(parsed)
@@ -78,9 +87,26 @@ def _add_train(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--preset",
         choices=list(PRESETS),
-        help="quick (under 3 minutes on 2 cores) or standard (about half an hour)",
+        help="quick (some 3 minutes on 2 cores), standard (half an hour) or long (two hours)",
     )
     parser.add_argument("--seed", type=int, help="0 if not given")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="several runs, each in a folder of its own",
+    )
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="any other field of the configuration, such as ending_games=0 or network=mlp",
+    )
+    parser.add_argument(
+        "--workers", type=int, default=2, metavar="N", help="processes that solve endings; 2"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder, new or empty")
     parser.add_argument(
         "--resume",
@@ -101,32 +127,77 @@ def _add_train(subparsers: Subparsers) -> None:
 
 def _train(arguments: argparse.Namespace) -> None:
     require_extra("train", TRAIN_EXTRA)
-    try:
-        config, out = _read_run(arguments)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    if arguments.seeds and arguments.seed is not None:
+        raise UsageError("give --seed or --seeds, not both")
+    if arguments.seeds and len(set(arguments.seeds)) < len(arguments.seeds):
+        raise UsageError(f"--seeds must differ, got {arguments.seeds}")
+    runs = []
+    for seed in arguments.seeds or [arguments.seed]:
+        try:
+            runs.append(_read_run(arguments, seed))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    for config, out in runs:
+        _train_one(arguments, config, out)
 
+
+def _train_one(arguments: argparse.Namespace, config: TrainConfig, out: Path) -> None:
     from train.checkpoint import CheckpointError
     from train.self_play import run
 
     print(f"training {config.rules} for {config.total_steps:,} decisions in {out}", flush=True)
     started = time.monotonic()
     try:
-        evaluation = run(config, out, arguments.resume, progress=not arguments.no_progress)
+        evaluation = run(
+            config,
+            out,
+            arguments.resume,
+            progress=not arguments.no_progress,
+            workers=max(arguments.workers, 1),
+        )
     except FileExistsError as error:
         raise UsageError(f"{error}: --resume or --out DIR") from error
     except CheckpointError as error:
         raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(
+            f"{error}; the last checkpoint is whole: counterweight train --resume --out {out}"
+        ) from error
     except KeyboardInterrupt:
         print(f"\nstopped; to go on: counterweight train --resume --out {out}", file=sys.stderr)
         raise SystemExit(130) from None
     print(f"\n{config.rules}, {config.eval_deals:,} duplicate deals a match, 0.5 is even:\n")
     print(evaluation.table())
-    print(f"\n{time.monotonic() - started:.0f} seconds. The agent is in {out / 'model.zip'},")
-    print(f"the curves are in tensorboard --logdir {out / 'tensorboard'}")
+    print(
+        f"\n{time.monotonic() - started:.0f} seconds. The agent is in {out / 'model.zip'}", end=""
+    )
+    if config.network == "moves":
+        print(f"\nand plays anywhere as policy:{out / 'network.npz'}", end="")
+    print(f"; the curves are in\ntensorboard --logdir {out / 'tensorboard'}")
 
 
-def _read_run(arguments: argparse.Namespace) -> tuple[TrainConfig, Path]:
+def _read_field(text: str) -> tuple[str, Any]:
+    """A ``FIELD=VALUE`` argument: numbers, true and false, lists with commas, and other text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"--set takes FIELD=VALUE, got {text!r}")
+    if name not in {field.name for field in dataclasses.fields(TrainConfig)}:
+        raise ValueError(f"--set: the configuration has no field {name!r}")
+
+    def one(word: str) -> Any:
+        for kind in (int, float):
+            try:
+                return kind(word)
+            except ValueError:
+                continue
+        return {"true": True, "false": False}.get(word.lower(), word)
+
+    if name in ("net_arch", "baselines"):
+        return name, tuple(one(word) for word in value.split(","))
+    return name, one(value)
+
+
+def _read_run(arguments: argparse.Namespace, seed: int | None) -> tuple[TrainConfig, Path]:
     """The configuration and the folder that the arguments mean.
 
     Raises:
@@ -134,13 +205,16 @@ def _read_run(arguments: argparse.Namespace) -> tuple[TrainConfig, Path]:
     """
     given = {
         "rules": arguments.rules,
-        "seed": arguments.seed,
+        "seed": seed,
         "total_steps": arguments.steps,
         "num_envs": arguments.num_envs,
         "eval_deals": arguments.eval_deals,
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    changes.update(_read_field(text) for text in arguments.set)
     out: Path | None = arguments.out
+    if out is not None and arguments.seeds:
+        out = out / f"seed{seed}"
     if arguments.resume and arguments.preset is None and out and (out / "config.json").is_file():
         base = TrainConfig.from_json((out / "config.json").read_text())
     else:

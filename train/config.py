@@ -13,7 +13,8 @@ from counterweight_env.rules import as_rules
 __all__ = ["PRESETS", "TrainConfig"]
 
 REWARDS: Final = ("outcome", "margin")
-BASELINES: Final = ("random", "greedy", "keeper", "cautious")
+NETWORKS: Final = ("moves", "mlp")
+BASELINES: Final = ("random", "greedy", "keeper", "cautious", "patient")
 
 
 @dataclass(frozen=True)
@@ -28,30 +29,48 @@ class TrainConfig:
         rules: The text of a rule set, such as ``"classic"``.
         reward: ``"outcome"`` or ``"margin"``.
         seed: From 0 to 2**32 - 1, for the weights, the deals and all draws.
-        total_steps: Decisions of the learner, over all games.
+        total_steps: Decisions to learn from, over all games.
+        network: ``"moves"``, which scores moves by their rows of :mod:`agents.moves`, or ``"mlp"``,
+            SB3's plain one over the flat observation.
+        hidden: Width of the two hidden layers of ``"moves"``.
+        net_arch: Widths of the hidden layers of ``"mlp"``, for actor and critic each.
+        both_seats: Learn from the decisions of both seats in the games against oneself; else from
+            those of one seat, against the newest snapshot.
         num_envs: Games played side by side.
         n_steps: Decisions a game in each rollout.
         batch_size: Decisions a gradient step; divides ``num_envs * n_steps``.
         n_epochs: Passes over each rollout.
         learning_rate: Adam's, at the start.
         final_learning_rate: Adam's, at the end; linear between.
-        ent_coef: Weight of the entropy bonus.
+        ent_coef: Weight of the entropy bonus, at the start.
+        final_ent_coef: The same at the end; linear between.
         gamma: Discount a decision.
         gae_lambda: Of generalized advantage estimation.
         clip_range: Of PPO's probability ratio.
-        net_arch: Widths of the hidden layers, for actor and critic each.
+        solve_endings: End every game at exhaustion with its exact value as the reward, so that only
+            the time before is learnt there; the metrics' scores then mean perfect play from there
+            on. All tables are of whole games. Not with ``reward="margin"``.
+        solve_nodes: Positions that the solver may look at for one game and turn; a game left open
+            goes on.
+        ending_games: Games whose solved endings the scorer of endings is fitted to before the
+            first decision is learnt from; it then stays as it is. 0: no such fit. Only with
+            ``network="moves"`` and ``blocked="pass"``.
+        ending_epochs: Passes over them.
+        average_decay: What evaluation and the shipped network use is an average of the weights,
+            that keeps this part of itself from rollout to rollout; 0 is the weights as they are.
+            Only with ``network="moves"``, as are the next two.
+        select_every: Steps between evaluations against the baselines, of which the best one's
+            network is kept in the end.
+        select_deals: Duplicate deals a match of those, apart from those of the final table.
         baselines: Texts of agents that are both opponents and the rows of the final table.
-        self_share: Share of the games against the newest snapshot.
-        past_share: Share of the games against older snapshots.
+        self_share: Share of the games against oneself.
+        past_share: Share of the games against older snapshots, the harder ones more often.
         baseline_share: Share of the games against baselines.
         snapshot_every: Steps between snapshots.
         pool_size: The most snapshots kept as opponents.
         checkpoint_every: Steps between checkpoints.
         keep_checkpoints: The most checkpoints kept.
         eval_deals: Duplicate deals (two games each) against every baseline at the end.
-        solve_endings: End every game at exhaustion with its exact value as the reward, so that only
-            the time before is learnt; the metrics' scores then mean perfect play from there on. The
-            final table is of whole games. Not with ``reward="margin"``.
         threads: Torch threads. Sums are split by thread, so weights depend on it in the last bit.
             The nets are small: more than one is slower, and much slower on a busy machine.
 
@@ -62,28 +81,38 @@ class TrainConfig:
     rules: str = "classic"
     reward: str = "outcome"
     seed: int = 0
-    total_steps: int = 1_500_000
+    total_steps: int = 1_000_000
+    network: str = "moves"
+    hidden: int = 64
+    net_arch: tuple[int, ...] = (128, 128)
+    both_seats: bool = True
     num_envs: int = 1024
     n_steps: int = 32
-    batch_size: int = 512
-    n_epochs: int = 3
-    learning_rate: float = 1.5e-3
-    final_learning_rate: float = 1.5e-4
-    ent_coef: float = 0.01
+    batch_size: int = 4096
+    n_epochs: int = 2
+    learning_rate: float = 1e-3
+    final_learning_rate: float = 5e-5
+    ent_coef: float = 0.02
+    final_ent_coef: float = 0.002
     gamma: float = 1.0
     gae_lambda: float = 0.9
     clip_range: float = 0.2
-    net_arch: tuple[int, ...] = (128, 128)
+    solve_endings: bool = True
+    solve_nodes: int = 4000
+    ending_games: int = 1500
+    ending_epochs: int = 12
+    average_decay: float = 0.9
+    select_every: int = 250_000
+    select_deals: int = 200
     baselines: tuple[str, ...] = BASELINES
-    self_share: float = 0.5
-    past_share: float = 0.3
-    baseline_share: float = 0.2
+    self_share: float = 0.8
+    past_share: float = 0.1
+    baseline_share: float = 0.1
     snapshot_every: int = 100_000
     pool_size: int = 5
     checkpoint_every: int = 250_000
     keep_checkpoints: int = 2
     eval_deals: int = 1000
-    solve_endings: bool = False
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -93,12 +122,20 @@ class TrainConfig:
             raise ValueError(f"rules: {error}") from error
         if self.reward not in REWARDS:
             raise ValueError(f"reward must be one of {REWARDS}, got {self.reward!r}")
-        if not isinstance(self.solve_endings, bool):
-            raise ValueError(f"solve_endings must be a bool, got {self.solve_endings!r}")
+        if self.network not in NETWORKS:
+            raise ValueError(f"network must be one of {NETWORKS}, got {self.network!r}")
+        for name in ("solve_endings", "both_seats"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be a bool, got {getattr(self, name)!r}")
         if self.solve_endings and self.reward == "margin":
             raise ValueError('solve_endings gives outcomes, so reward must not be "margin"')
+        if self.ending_games and as_rules(self.rules).blocked != "pass":
+            raise ValueError(f"ending_games must be 0 for {self.rules}, got {self.ending_games!r}")
         self._check_int("seed", 0)
+        self._check_int("ending_games", 0)
         for name in ("total_steps", "num_envs", "n_steps", "n_epochs", "snapshot_every"):
+            self._check_int(name, 1)
+        for name in ("hidden", "solve_nodes", "ending_epochs", "select_every", "select_deals"):
             self._check_int(name, 1)
         for name in ("checkpoint_every", "keep_checkpoints", "eval_deals", "threads"):
             self._check_int(name, 1)
@@ -111,9 +148,9 @@ class TrainConfig:
                 f"batch_size must divide num_envs * n_steps = {self.rollout_steps}, "
                 f"got {self.batch_size}"
             )
-        for name in ("learning_rate", "final_learning_rate", "ent_coef"):
+        for name in ("learning_rate", "final_learning_rate", "ent_coef", "final_ent_coef"):
             self._check_float(name, 0.0, math.inf)
-        for name in ("gamma", "gae_lambda", "clip_range"):
+        for name in ("gamma", "gae_lambda", "clip_range", "average_decay"):
             self._check_float(name, 0.0, 1.0)
         for name in ("self_share", "past_share", "baseline_share"):
             self._check_float(name, 0.0, 1.0)
@@ -201,16 +238,30 @@ class TrainConfig:
         ]
 
 
-#: ``quick`` shows a whole run in under three minutes on two cores, ``standard`` takes half an hour.
+#: ``quick`` shows a whole run in some three minutes on two cores, ``standard`` takes half an hour
+#: and ``long`` two hours.
 PRESETS: Final[dict[str, dict[str, Any]]] = {
     "quick": {},
     "standard": {
-        "total_steps": 12_000_000,
-        "batch_size": 1024,
-        "net_arch": (256, 256),
+        "total_steps": 8_000_000,
+        "ending_games": 24_000,
+        "hidden": 96,
         "snapshot_every": 500_000,
         "pool_size": 8,
         "checkpoint_every": 1_000_000,
+        "select_every": 1_000_000,
+        "select_deals": 500,
+        "eval_deals": 4000,
+    },
+    "long": {
+        "total_steps": 30_000_000,
+        "ending_games": 96_000,
+        "hidden": 128,
+        "snapshot_every": 1_000_000,
+        "pool_size": 12,
+        "checkpoint_every": 2_000_000,
+        "select_every": 2_000_000,
+        "select_deals": 1000,
         "eval_deals": 4000,
     },
 }

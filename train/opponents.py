@@ -1,4 +1,4 @@
-"""Whom the learner plays: frozen copies of itself (:class:`PolicySnapshot`) and a pool of them."""
+"""Whom the learner plays: frozen copies of itself and a pool of them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,30 @@ import copy
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import torch
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.preprocessing import preprocess_obs
 
+from agents.policy import Network, Policy, load_network
 from counterweight_env import ViewBatch
 from counterweight_env.plugins import Agent, as_agent
-from train.vec_env import SelfPlayVecEnv
+from train.network import MovePolicy
 
-__all__ = ["OpponentPool", "PolicySnapshot"]
+__all__ = ["NetworkSnapshot", "OpponentPool", "PolicySnapshot", "take_snapshot"]
+
+
+class Env(Protocol):
+    """What a pool asks of an environment."""
+
+    @property
+    def opponents(self) -> list[Agent]: ...
+
+    def set_opponents(
+        self, opponents: Sequence[Agent | str], weights: Sequence[float] | None = None
+    ) -> None: ...
 
 
 class PolicySnapshot:
@@ -88,13 +100,64 @@ class PolicySnapshot:
         share = (views.random_bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return (cumulative > (share * cumulative[:, -1])[:, None]).argmax(axis=1)
 
+    def save(self, folder: Path) -> None:
+        """Writes the weights into a folder."""
+        torch.save(self.actor.state_dict(), folder / f"{self.name}.pt")
+
+    def load(self, folder: Path) -> None:
+        """Takes back what :meth:`save` wrote."""
+        weights = torch.load(folder / f"{self.name}.pt", weights_only=True)
+        self.actor.load_state_dict(weights)
+
+
+class NetworkSnapshot:
+    """An agent that plays a :class:`~train.network.MovePolicy` as it is now, in numba.
+
+    Args:
+        policy: The policy to copy.
+        step: The training step it was taken at.
+    """
+
+    def __init__(self, policy: MovePolicy, step: int = 0) -> None:
+        self.step = step
+        self.name = f"snapshot-{step}"
+        self._play(policy.to_network())
+
+    def _play(self, network: Network) -> None:
+        self._network = network
+        self._player = Policy.of(network, self.name, temperature=1.0)
+
+    def act(self, views: ViewBatch) -> np.ndarray:
+        """Draws a move for the mover of every row; (B,) int64."""
+        return self._player.act(views)
+
+    def save(self, folder: Path) -> None:
+        """Writes the network into a folder."""
+        self._network.save(folder / f"{self.name}.npz")
+
+    def load(self, folder: Path) -> None:
+        """Takes back what :meth:`save` wrote."""
+        self._play(load_network(folder / f"{self.name}.npz"))
+
+
+Snapshot = PolicySnapshot | NetworkSnapshot
+
+
+def take_snapshot(policy: MaskableActorCriticPolicy, step: int) -> Snapshot:
+    """A frozen copy of a policy that draws its moves."""
+    if isinstance(policy, MovePolicy):
+        return NetworkSnapshot(policy, step)
+    return PolicySnapshot(policy, step)
+
 
 class OpponentPool:
     """The baselines, and snapshots of the learner from different times of its training.
 
     The newest snapshot is the learner's *current self*; the others are *past* selves. New games
-    draw the current self, any past self or any baseline in the given shares; within the last two
-    kinds all are equally likely. While there is no past self, the current self takes that share.
+    draw the current self, any past self or any baseline in the given shares. Among past selves the
+    harder ones are drawn more often, by the share of its points that the learner lost against each
+    lately (after Vinyals et al., 2019); baselines are equally likely. While there is no past self,
+    the current self takes that share.
 
     When there are too many snapshots, the one goes whose neighbours are closest to each other in
     training steps (the older on a tie). The first and the newest always stay, and the rest remain
@@ -113,6 +176,8 @@ class OpponentPool:
     """
 
     INDEX: Final = "pool.json"
+    MEMORY: Final = 0.01  # of the score against a snapshot: some hundred games
+    LEAST_HARDNESS: Final = 0.05
 
     def __init__(
         self,
@@ -137,9 +202,11 @@ class OpponentPool:
         self.baselines = [as_agent(agent) for agent in baselines]
         self.size = size
         self._shares = shares
-        self.snapshots: list[PolicySnapshot] = []
+        self.snapshots: list[Snapshot] = []
+        #: The learner's score against each snapshot lately, by name.
+        self.scores: dict[str, float] = {}
         #: Snapshots that are drawn no more, but that running games still have.
-        self.retired: list[PolicySnapshot] = []
+        self.retired: list[Snapshot] = []
 
     @property
     def agents(self) -> list[Agent]:
@@ -155,8 +222,9 @@ class OpponentPool:
         if not self.snapshots:
             share_of = {"baseline_share": 1.0}
         weights = [share_of["baseline_share"] / max(len(self.baselines), 1)] * len(self.baselines)
-        past = len(self.snapshots) - 1
-        weights += [share_of["past_share"] / past for _ in range(past)]
+        hardness = np.array([self.hardness(snapshot.name) for snapshot in self.snapshots[:-1]])
+        if hardness.size:
+            weights += (share_of["past_share"] * hardness / hardness.sum()).tolist()
         weights += [share_of["self_share"] for _ in self.snapshots[-1:]]
         total = np.array(weights)
         return total / total.sum()
@@ -172,7 +240,17 @@ class OpponentPool:
             return name
         return "self" if self.snapshots and self.snapshots[-1].name == name else "past"
 
-    def add(self, policy: MaskableActorCriticPolicy, step: int) -> PolicySnapshot | None:
+    def record(self, name: str, scores: Sequence[float]) -> None:
+        """Notes how the learner did against a snapshot in some games, 0 to 1 each."""
+        for score in scores:
+            before = self.scores.get(name, 0.5)
+            self.scores[name] = before + self.MEMORY * (score - before)
+
+    def hardness(self, name: str) -> float:
+        """How much an opponent is to be played, from the score against it: more than 0."""
+        return max(1.0 - self.scores.get(name, 0.5), self.LEAST_HARDNESS)
+
+    def add(self, policy: MaskableActorCriticPolicy, step: int) -> Snapshot | None:
         """Takes a snapshot of a policy.
 
         Args:
@@ -187,19 +265,21 @@ class OpponentPool:
         """
         if step <= self.newest_step:
             raise ValueError(f"step must be more than {self.newest_step}, got {step}")
-        self.snapshots.append(PolicySnapshot(policy, step))
+        self.snapshots.append(take_snapshot(policy, step))
         if len(self.snapshots) <= self.size:
             return None
         steps = np.array([snapshot.step for snapshot in self.snapshots])
-        return self.snapshots.pop(1 + int((steps[2:] - steps[:-2]).argmin()))
+        gone = self.snapshots.pop(1 + int((steps[2:] - steps[:-2]).argmin()))
+        self.scores.pop(gone.name, None)
+        return gone
 
-    def install(self, env: SelfPlayVecEnv) -> None:
+    def install(self, env: Env) -> None:
         """Gives an environment these opponents for the games dealt from now on."""
         env.set_opponents(self.agents, self.weights.tolist())
         former = env.opponents[len(self.agents) :]
-        self.retired = [agent for agent in former if isinstance(agent, PolicySnapshot)]
+        self.retired = [agent for agent in former if isinstance(agent, Snapshot)]
 
-    def install_exactly(self, env: SelfPlayVecEnv) -> None:
+    def install_exactly(self, env: Env) -> None:
         """Gives an environment the opponents it had when the pool was saved, ahead of its state."""
         weights = [*self.weights.tolist(), *[0.0 for _ in self.retired]]
         env.set_opponents([*self.agents, *self.retired], weights)
@@ -208,8 +288,9 @@ class OpponentPool:
         """Writes the snapshots, the retired ones too, into a new folder."""
         folder.mkdir(parents=True)
         for snapshot in (*self.snapshots, *self.retired):
-            torch.save(snapshot.actor.state_dict(), folder / f"{snapshot.name}.pt")
+            snapshot.save(folder)
         index = {
+            "scores": self.scores,
             "baselines": [agent.name for agent in self.baselines],
             "snapshots": [snapshot.step for snapshot in self.snapshots],
             "retired": [snapshot.step for snapshot in self.retired],
@@ -231,8 +312,8 @@ class OpponentPool:
         if index["baselines"] != names:
             raise ValueError(f"baselines must be {index['baselines']} as saved, got {names}")
         for kind in ("snapshots", "retired"):
-            loaded = [PolicySnapshot(policy, step) for step in index[kind]]
+            loaded = [take_snapshot(policy, step) for step in index[kind]]
             for snapshot in loaded:
-                weights = torch.load(folder / f"{snapshot.name}.pt", weights_only=True)
-                snapshot.actor.load_state_dict(weights)
+                snapshot.load(folder)
             setattr(self, kind, loaded)
+        self.scores = index["scores"]

@@ -1,4 +1,4 @@
-"""The game for Stable-Baselines3: :class:`SelfPlayVecEnv`, a ``VecEnv`` over one batch of games."""
+"""The game for Stable-Baselines3: a ``VecEnv`` over one batch of games."""
 
 from __future__ import annotations
 
@@ -17,10 +17,95 @@ from counterweight_env.plugins import Agent
 from counterweight_env.rules import Rules, as_rules
 from counterweight_env.speed import CountingAgent, Play, Workload
 
-__all__ = ["SelfPlayVecEnv", "collection_workload"]
+__all__ = ["GamesVecEnv", "SelfPlayVecEnv", "collection_workload"]
 
 
-class SelfPlayVecEnv(VecEnv):
+class GamesVecEnv(VecEnv):
+    """What SB3 asks of single environments, answered for one batch of games."""
+
+    render_mode = None
+
+    def action_masks(self) -> np.ndarray:
+        """(B, A) bool, True = legal for the learner."""
+        raise NotImplementedError
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Seeds game i of the next ``reset`` with ``seed + i``; None draws the seeds from entropy.
+
+        Raises:
+            ValueError: ``seed`` is no int or negative.
+        """
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        try:
+            first = index(seed)
+        except TypeError:
+            raise ValueError(f"seed must be an int, got {seed!r}") from None
+        if first < 0:
+            raise ValueError(f"seed must not be negative, got {first}")
+        self._seeds = [first + i for i in range(self.num_envs)]
+        return self._seeds
+
+    def close(self) -> None:
+        """Nothing is held that needs closing."""
+
+    def has_attr(self, attr_name: str) -> bool:
+        """Whether :meth:`get_attr` knows the name."""
+        return hasattr(self, attr_name)
+
+    def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
+        """The attribute of this object, once for each game asked for.
+
+        Raises:
+            AttributeError: There is no such attribute.
+        """
+        value = getattr(self, attr_name)
+        return [value for _ in self._get_indices(indices)]
+
+    def set_attr(
+        self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None
+    ) -> None:
+        """Sets an attribute of this object, which all games share.
+
+        Raises:
+            ValueError: ``indices`` leaves games out.
+        """
+        if set(self._get_indices(indices)) != set(range(self.num_envs)):
+            raise ValueError(f"games share {attr_name!r}: indices must be None, got {indices!r}")
+        setattr(self, attr_name, value)
+
+    def env_method(
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: int | Iterable[int] | None = None,
+        **method_kwargs: Any,
+    ) -> list[Any]:
+        """Calls a method of the single games: ``action_masks``, which gives (A,) bool for each.
+
+        Raises:
+            AttributeError: The method is another one.
+        """
+        if method_name != "action_masks":
+            raise AttributeError(
+                f"the games of {type(self).__name__} have the method 'action_masks', "
+                f"not {method_name!r}"
+            )
+        masks = self.action_masks(*method_args, **method_kwargs)
+        return list(masks) if indices is None else [masks[i] for i in self._get_indices(indices)]
+
+    def env_is_wrapped(
+        self, wrapper_class: type, indices: int | Iterable[int] | None = None
+    ) -> list[bool]:
+        """False for every game asked for: there are no single environments to wrap."""
+        return [False for _ in self._get_indices(indices)]
+
+    def get_images(self) -> Sequence[np.ndarray | None]:
+        """None for every game: this environment does not draw."""
+        return [None] * self.num_envs
+
+
+class SelfPlayVecEnv(GamesVecEnv):
     """One :class:`~counterweight_env.envs.duel.Duel` as an SB3 ``VecEnv``.
 
     The learner holds one seat of every game and an opponent the other; opponents move inside
@@ -52,8 +137,6 @@ class SelfPlayVecEnv(VecEnv):
         ValueError: An argument is bad; the message names it.
         TypeError: An opponent is no agent.
     """
-
-    render_mode = None
 
     def __init__(
         self,
@@ -126,23 +209,6 @@ class SelfPlayVecEnv(VecEnv):
 
     # --- The course of training -----------------------------------------------------------------
 
-    def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seeds game i of the next ``reset`` with ``seed + i``; None draws the seeds from entropy.
-
-        Raises:
-            ValueError: ``seed`` is no int or negative.
-        """
-        if seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
-        try:
-            first = index(seed)
-        except TypeError:
-            raise ValueError(f"seed must be an int, got {seed!r}") from None
-        if first < 0:
-            raise ValueError(f"seed must not be negative, got {first}")
-        self._seeds = [first + i for i in range(self.num_envs)]
-        return list(self._seeds)
-
     def reset(self) -> np.ndarray:
         """Deals every game anew, from the seeds of :meth:`seed` if they have not been used yet.
 
@@ -205,9 +271,6 @@ class SelfPlayVecEnv(VecEnv):
             }
         return infos
 
-    def close(self) -> None:
-        """Nothing is held that needs closing."""
-
     # --- State ----------------------------------------------------------------------------------
 
     def get_state(self) -> dict[str, np.ndarray]:
@@ -237,63 +300,6 @@ class SelfPlayVecEnv(VecEnv):
         self._episode_lengths[:] = state["episode_lengths"]
         self._actions = None
         self._reset_seeds()
-
-    # --- What SB3 asks of single environments ---------------------------------------------------
-
-    def has_attr(self, attr_name: str) -> bool:
-        """Whether :meth:`get_attr` knows the name."""
-        return hasattr(self, attr_name)
-
-    def get_attr(self, attr_name: str, indices: int | Iterable[int] | None = None) -> list[Any]:
-        """The attribute of this object, once for each game asked for.
-
-        Raises:
-            AttributeError: There is no such attribute.
-        """
-        value = getattr(self, attr_name)
-        return [value for _ in self._get_indices(indices)]
-
-    def set_attr(
-        self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None
-    ) -> None:
-        """Sets an attribute of this object, which all games share.
-
-        Raises:
-            ValueError: ``indices`` leaves games out.
-        """
-        if set(self._get_indices(indices)) != set(range(self.num_envs)):
-            raise ValueError(f"games share {attr_name!r}: indices must be None, got {indices!r}")
-        setattr(self, attr_name, value)
-
-    def env_method(
-        self,
-        method_name: str,
-        *method_args: Any,
-        indices: int | Iterable[int] | None = None,
-        **method_kwargs: Any,
-    ) -> list[Any]:
-        """Calls a method of the single games: ``action_masks``, which gives (A,) bool for each.
-
-        Raises:
-            AttributeError: The method is another one.
-        """
-        if method_name != "action_masks":
-            raise AttributeError(
-                f"the games of {type(self).__name__} have the method 'action_masks', "
-                f"not {method_name!r}"
-            )
-        masks = self.action_masks(*method_args, **method_kwargs)
-        return list(masks) if indices is None else [masks[i] for i in self._get_indices(indices)]
-
-    def env_is_wrapped(
-        self, wrapper_class: type, indices: int | Iterable[int] | None = None
-    ) -> list[bool]:
-        """False for every game asked for: there are no single environments to wrap."""
-        return [False for _ in self._get_indices(indices)]
-
-    def get_images(self) -> Sequence[np.ndarray | None]:
-        """None for every game: this environment does not draw."""
-        return [None] * self.num_envs
 
 
 def collection_workload(rules: Rules | str, batch: int) -> Workload:

@@ -1,0 +1,278 @@
+"""Learning from exact values: solved endings as a data set, and the fit of a scorer to them.
+
+A *decision* is a couple to choose after exhaustion, where there is more than one. Each of its moves
+is marked as right if it keeps the exact value of the position, which the solver proves. Decisions
+come from whole games between players of several kinds, so that all sorts of hands come up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import torch
+
+from agents.moves import MAX_MOVES, WIDTH, list_moves
+from agents.workers import run_tasks
+from counterweight_env.cards import rule_table
+from counterweight_env.endgame import Workspace, forget, move_bounds, position_bounds
+from counterweight_env.game import GameBatch
+from counterweight_env.kernels import LEFT, ONE, kernel, lowest_bit, right_cards
+from counterweight_env.plugins import make_agent
+from counterweight_env.rules import Rules, as_rules
+from counterweight_env.settle import TABLE_SIZE
+from train.network import MoveNet
+
+__all__ = ["PLAYERS", "SolvedEndings", "fit_endings", "solve_decisions"]
+
+#: Who plays the games, before and after exhaustion.
+PLAYERS: Final = (
+    ("random", "random"),
+    ("random", "cautious+exact"),
+    ("patient", "cautious"),
+    ("cautious", "random"),
+)
+#: Positions that the solver may look at for one question; what it leaves open is no sample.
+NODES: Final = 300_000
+#: Games of one task, and the most games that are played side by side.
+BLOCK: Final = 64
+
+
+@dataclass(frozen=True)
+class SolvedEndings:
+    """Solved decisions, their moves one after the other.
+
+    Attributes:
+        rows: (M, WIDTH) float16, as :func:`agents.moves.list_moves` writes them.
+        right: (M,) bool, whether the move keeps the value.
+        counts: (n,) int64, the moves of each decision, at least 2.
+        values: (n,) int8, 1, 0 or -1 for the player on move.
+        skipped: Decisions that the node limit left open.
+    """
+
+    rows: np.ndarray
+    right: np.ndarray
+    counts: np.ndarray
+    values: np.ndarray
+    skipped: int
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @classmethod
+    def joined(cls, parts: Sequence[SolvedEndings]) -> SolvedEndings:
+        """Several data sets as one, in this order."""
+        return cls(
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.right for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            sum(part.skipped for part in parts),
+        )
+
+
+@kernel
+def label_position(memory, table, game, node_limit, actions, rows, right):
+    """Describes and marks the moves of one position; returns their count and its value.
+
+    The count is 0 if there is no choice, and -1 if the node limit left something open.
+    """
+    player = np.int64(game["to_move"])
+    count = list_moves(game, table, player, actions, rows)
+    if count < 2:
+        return 0, 0
+    forget(memory)
+    low, high = position_bounds(memory, table, game, False, node_limit)
+    if low < high:
+        return -1, 0
+    if low == -1:
+        right[:count] = True
+        return count, low
+    place = 0
+    firsts = game["legal"]
+    while firsts:
+        first = lowest_bit(firsts)
+        firsts &= firsts - ONE
+        seconds = right_cards(
+            table, game["hand"][player], game["table"][0], game["table"][1], first
+        )
+        while seconds:
+            second = lowest_bit(seconds)
+            seconds &= seconds - ONE
+            least, most = move_bounds(memory, table, game, first, second, False, low - 1, low)
+            if least < low <= most:
+                return -1, 0
+            right[place] = least >= low
+            place += 1
+    return count, low
+
+
+@kernel
+def label_rows(memory, tables, games, rows, node_limit, actions, out, right, counts, values):
+    """Labels some rows of a state array, one after the other; returns the moves written.
+
+    Stops early if `out` is nearly full; rows that were not done have a count of -2.
+    """
+    used = 0
+    counts[:] = -2
+    for i in range(rows.size):
+        if used + MAX_MOVES > right.size:
+            break
+        counts[i], values[i] = label_position(
+            memory, tables[0], games[rows[i]], node_limit, actions, out[used:], right[used:]
+        )
+        used += max(counts[i], 0)
+    return used
+
+
+class _Task(NamedTuple):
+    rules: str
+    players: tuple[str, str]
+    seed: int
+    games: int
+
+
+def _play(task: _Task) -> SolvedEndings:
+    rules = as_rules(task.rules)
+    before, after = (make_agent(text) for text in task.players)
+    batch = GameBatch(task.games, rules, task.seed)
+    memory = Workspace(TABLE_SIZE).memory
+    actions = np.empty((MAX_MOVES, 2), np.int64)
+    buffer = np.empty((8 * MAX_MOVES, WIDTH), np.float32)
+    marks = np.empty(8 * MAX_MOVES, np.bool_)
+    parts = [_nothing()]
+    while not batch.done.all():
+        live = np.flatnonzero(~batch.done)
+        late = batch.exhausted[live]
+        todo = live[late & (batch.phase[live] == LEFT)]
+        while todo.size:
+            counts = np.empty(todo.size, np.int64)
+            values = np.empty(todo.size, np.int8)
+            used = label_rows(
+                memory, rule_table(rules), batch.state, todo, NODES, actions, buffer, marks, counts,
+                values,
+            )  # fmt: skip
+            found = counts > 0
+            parts.append(
+                SolvedEndings(
+                    buffer[:used].astype(np.float16),
+                    marks[:used].copy(),
+                    counts[found],
+                    values[found],
+                    int((counts == -1).sum()),
+                )
+            )
+            todo = todo[counts == -2]
+        for agent, rows in ((before, live[~late]), (after, live[late])):
+            if rows.size:
+                batch.step(agent.act(batch.views(rows=rows)), rows=rows)
+    return SolvedEndings.joined(parts)
+
+
+def _nothing() -> SolvedEndings:
+    return SolvedEndings(
+        np.empty((0, WIDTH), np.float16),
+        np.empty(0, np.bool_),
+        np.empty(0, np.int64),
+        np.empty(0, np.int8),
+        0,
+    )
+
+
+def solve_decisions(
+    rules: Rules | str,
+    games: int,
+    seed: int = 0,
+    workers: int = 1,
+    players: Sequence[tuple[str, str]] = PLAYERS,
+) -> SolvedEndings:
+    """Plays games and solves their decisions after exhaustion.
+
+    Args:
+        rules: A :class:`Rules` or its text; not with ``blocked="discard"``.
+        games: How many; some nine decisions each.
+        seed: Of the games. The result does not depend on `workers`.
+        workers: Processes.
+        players: Who plays, before and after exhaustion: texts of agents, taken in turn.
+
+    Raises:
+        ValueError: The rules let blocked players discard after exhaustion.
+    """
+    rules = as_rules(rules)
+    if rules.blocked != "pass":
+        raise ValueError(f"rules must have blocked=pass to learn endings, got {rules}")
+    blocks = -(-games // BLOCK)
+    seeds = np.random.SeedSequence(seed).generate_state(blocks, np.uint64) >> np.uint64(1)
+    tasks = [
+        _Task(str(rules), players[i % len(players)], int(seeds[i]), min(BLOCK, games - i * BLOCK))
+        for i in range(blocks)
+    ]
+    results = dict(run_tasks(_numbered, list(enumerate(tasks)), workers))
+    return SolvedEndings.joined([_nothing(), *(results[i] for i in range(blocks))])
+
+
+def _numbered(task: tuple[int, _Task]) -> tuple[int, SolvedEndings]:
+    return task[0], _play(task[1])
+
+
+def fit_endings(
+    net: MoveNet,
+    data: SolvedEndings,
+    epochs: int = 20,
+    batch_size: int = 512,
+    learning_rate: float = 2e-3,
+    seed: int = 0,
+) -> list[float]:
+    """Fits the scorer of endings to solved decisions.
+
+    The loss is the negative logarithm of the probability of a right move, plus half the squared
+    error of the value. The learning rate falls to 0.
+
+    Returns:
+        The mean loss of each epoch.
+    """
+    scorer = net.ending
+    optimizer = torch.optim.Adam(scorer.parameters(), lr=learning_rate)
+    generator = np.random.default_rng(seed)
+    ends = np.cumsum(data.counts)
+    steps = epochs * -(-len(data) // batch_size)
+    step = 0
+    losses = []
+    for _ in range(epochs):
+        order = generator.permutation(len(data))
+        total = 0.0
+        for start in range(0, len(data), batch_size):
+            chosen = order[start : start + batch_size]
+            counts = data.counts[chosen]
+            moves = _ranges(ends[chosen] - counts, counts)
+            owners = torch.from_numpy(np.repeat(np.arange(len(chosen)), counts))
+            right = torch.from_numpy(data.right[moves].astype(np.float32))
+            scores, hidden = scorer(torch.from_numpy(data.rows[moves].astype(np.float32)))
+            sums = torch.zeros(len(chosen), hidden.shape[1]).index_add(0, owners, hidden)
+            values = torch.tanh(scorer.value(sums / torch.from_numpy(counts)[:, None])[:, 0])
+            most = torch.full((len(chosen),), -1e9).scatter_reduce(
+                0, owners, scores.detach(), "amax"
+            )
+            weights = torch.exp(scores - most[owners])
+            every = torch.zeros(len(chosen)).index_add(0, owners, weights)
+            kept = torch.zeros(len(chosen)).index_add(0, owners, weights * right)
+            goal = torch.from_numpy(data.values[chosen].astype(np.float32))
+            loss = (torch.log(every) - torch.log(kept + 1e-9)).mean()
+            loss = loss + 0.5 * torch.nn.functional.mse_loss(values, goal)
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate * (1 - step / steps)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            step += 1
+            total += float(loss.detach()) * len(chosen)
+        losses.append(total / len(data))
+    return losses
+
+
+def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The indexes of several stretches, one after the other."""
+    shifts = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+    return np.arange(len(shifts)) + shifts
