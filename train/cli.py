@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from train import (
     arena_commands,
+    evaluate_command,
     exploit_command,
     play_command,
     render_command,
@@ -53,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=version("counterweight-env"))
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_train(subparsers)
+    evaluate_command.add_evaluate(subparsers)
+    evaluate_command.add_export(subparsers)
     _add_solve(subparsers)
     _add_speed(subparsers)
     arena_commands.add_arena(subparsers)
