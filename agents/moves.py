@@ -141,8 +141,16 @@ ENDING: Final = (
     "my cards on which they have couples",
     "my cards on which I have couples",
     "their cards on which they have couples",
+    "replies to which no answer is silent",
+    "share of those",
+    "all replies have a silent answer",
+    "worst standing after a reply and the best answer",
+    "hands too large to look at answers",
 )
 WIDTH: Final = max(len(OPENING), len(ENDING))
+
+#: With more cards in both hands the answers to replies are not looked at: there are too many.
+ANSWERS_SIZE: Final = 26
 
 RECLAIM_STEP: Final = 1  # the action after STOCK
 
@@ -174,6 +182,28 @@ def answerable(cards, pool, exchange):
     return 2.0 * found / (size * (size - 1))
 
 
+@kernel
+def best_answer(mine, theirs, left, right, exchange):
+    """The best standing after an answer: own couples less the other's, and 64 if those are none."""
+    my_pairs = paired_ranks(mine) if exchange else ZERO
+    their_pairs = paired_ranks(theirs) if exchange else ZERO
+    best = -64
+    ranks = open_ranks(left, right) & my_pairs
+    cards = mine & fitting_cards(left, right, ranks)
+    while cards:
+        card = lowest_bit(cards)
+        cards &= cards - ONE
+        partners = partners_of(card, cards, left, right, ranks)
+        while partners:
+            partner = lowest_bit(partners)
+            partners &= partners - ONE
+            replies = count_couples(theirs, their_pairs, card, partner)
+            again = count_all(mine & ~(bit(card) | bit(partner)), card, partner, exchange)
+            standing = again - replies + (64 if replies == 0 else 0)
+            best = max(best, standing)
+    return best
+
+
 # --- After exhaustion ---------------------------------------------------------------------------
 
 
@@ -189,6 +219,9 @@ def describe_replies(mine, theirs, left, right, exchange, out):
     fewest = 64
     total = 0
     worst = 64
+    loud = 0
+    least = 128
+    looks = count_bits(mine) + count_bits(theirs) <= ANSWERS_SIZE
     ranks = open_ranks(left, right) & their_pairs
     cards = theirs & fitting_cards(left, right, ranks)
     while cards:
@@ -212,6 +245,16 @@ def describe_replies(mine, theirs, left, right, exchange, out):
                 if again == 0:  # the game would be over
                     standing = (count_bits(rest) - count_bits(mine)) * 8
             worst = min(worst, standing)
+            if looks:
+                best = best_answer(mine, rest, card, partner, exchange) if answers else -64
+                loud += best < 32
+                least = min(least, best)
+    if looks and replies > 0:
+        out[39] = squash(loud)
+        out[40] = loud / replies
+        out[41] = loud == 0
+        out[42] = min(max(least if least < 32 else least - 56, -8), 12) / 8
+    out[43] = not looks
     if replies > 0:
         out[6] = squash(threat / 64.0)
         out[7] = squash(unanswered)

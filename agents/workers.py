@@ -97,6 +97,8 @@ def _serve(function: Callable[[Any], Any], pipe: Connection) -> None:
         try:
             task = pipe.recv()
         except (EOFError, OSError):
+            # The parent may end it just now: no more is open, and exit must not be interrupted.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             return
         answer: tuple[Any, Exception | None]
         try:

@@ -625,8 +625,15 @@ def test_the_pool_is_saved_with_those_that_running_games_still_have(tmp_path: Pa
         ("keep_checkpoints", 0),
         ("eval_deals", 0),
         ("threads", 0),
-        ("solve_endings", 1),
-        ("solve_endings", "yes"),
+        ("endings", 1),
+        ("endings", "late"),
+        ("both_seats", "yes"),
+        ("network", "cnn"),
+        ("hidden", 0),
+        ("ending_games", -1),
+        ("average_decay", 1.5),
+        ("select_every", 0),
+        ("final_ent_coef", -0.1),
     ],
 )
 def test_a_bad_field_is_named_with_its_value(field: str, value: Any) -> None:
@@ -636,9 +643,17 @@ def test_a_bad_field_is_named_with_its_value(field: str, value: Any) -> None:
 
 
 def test_solved_endings_do_not_go_with_margins() -> None:
-    assert TrainConfig().solve_endings
-    with pytest.raises(ValueError, match=r"solve_endings.*reward"):
-        TrainConfig(solve_endings=True, reward="margin")
+    with pytest.raises(ValueError, match=r"endings.*reward"):
+        TrainConfig(endings="exact", reward="margin")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"network": "mlp"}, {"both_seats": False}, {"ending_games": 0}]
+)
+def test_a_scorer_plays_endings_only_where_there_is_one(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match='endings="scorer" needs'):
+        TrainConfig(endings="scorer", **changes)
+    TrainConfig(endings="learn", **changes)
 
 
 def test_the_configuration_is_frozen_and_goes_through_json() -> None:
@@ -696,7 +711,7 @@ PLAIN = dataclasses.replace(
     network="mlp",
     net_arch=(16, 16),
     both_seats=False,
-    solve_endings=False,
+    endings="learn",
     ending_games=0,
     self_share=0.5,
 )
@@ -829,7 +844,7 @@ def test_a_killed_run_with_solved_endings_ends_the_same_and_counts_what_stays_op
     # So few nodes that much stays open: what does must not depend on what was solved before.
     monkeypatch.setattr(settle, "SOLVE_NODES", 50)
     config = dataclasses.replace(
-        TINY, rules="classic", solve_endings=True, n_steps=64, batch_size=256, total_steps=3072
+        TINY, rules="classic", endings="exact", n_steps=64, batch_size=256, total_steps=3072
     )
     self_play.run(config, tmp_path / "whole", progress=False)
     run_until(monkeypatch, tmp_path / "killed", 2100, config=config)

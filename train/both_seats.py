@@ -98,6 +98,8 @@ class BothSeatsVecEnv(GamesVecEnv):
                 solve_endings=solve_endings,
                 solve_nodes=solve_nodes,
             )
+        #: Plays the games of both seats out from exhaustion on; nobody asked then learns from it.
+        self.ending_player: Agent | None = None
         self._lengths = np.zeros(num_envs, np.int64)
         self._actions: np.ndarray | None = None
         self._started = time.time()
@@ -178,9 +180,13 @@ class BothSeatsVecEnv(GamesVecEnv):
                 games.reset(done)
             legal = games.state["legal"]
             forced = np.flatnonzero(legal & (legal - np.uint64(1)) == 0)
-            if forced.size == 0:
+            if forced.size:
+                games.step(np.log2(legal[forced].astype(np.float64)).astype(np.int64), rows=forced)
+                continue
+            late = np.flatnonzero(games.exhausted)
+            if self.ending_player is None or late.size == 0:
                 return last
-            games.step(np.log2(legal[forced].astype(np.float64)).astype(np.int64), rows=forced)
+            games.step(self.ending_player.act(games.views(rows=late)), rows=late)
 
     def step_async(self, actions: np.ndarray) -> None:
         """Takes the actions (B,), to be carried out by :meth:`step_wait`."""

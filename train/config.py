@@ -13,6 +13,7 @@ from counterweight_env.rules import as_rules
 __all__ = ["PRESETS", "TrainConfig"]
 
 REWARDS: Final = ("outcome", "margin")
+ENDINGS: Final = ("exact", "scorer", "learn")
 NETWORKS: Final = ("moves", "mlp")
 BASELINES: Final = ("random", "greedy", "keeper", "cautious", "patient")
 
@@ -47,9 +48,12 @@ class TrainConfig:
         gamma: Discount a decision.
         gae_lambda: Of generalized advantage estimation.
         clip_range: Of PPO's probability ratio.
-        solve_endings: End every game at exhaustion with its exact value as the reward, so that only
-            the time before is learnt there; the metrics' scores then mean perfect play from there
-            on. All tables are of whole games. Not with ``reward="margin"``.
+        endings: What becomes of a game at exhaustion. ``"exact"``: it ends with its exact value as
+            the reward, so that only the time before is learnt, for perfect endings.
+            ``"scorer"``: the scorer of endings plays it out where both seats are the learner's, so
+            that the time before is learnt for endings as the network plays them; needs
+            ``ending_games`` and ``both_seats``. ``"learn"``: its decisions are samples like any
+            others. All tables are of whole games.
         solve_nodes: Positions that the solver may look at for one game and turn; a game left open
             goes on.
         ending_games: Games whose solved endings the scorer of endings is fitted to before the
@@ -97,7 +101,7 @@ class TrainConfig:
     gamma: float = 1.0
     gae_lambda: float = 0.9
     clip_range: float = 0.2
-    solve_endings: bool = True
+    endings: str = "scorer"
     solve_nodes: int = 4000
     ending_games: int = 1500
     ending_epochs: int = 12
@@ -124,11 +128,18 @@ class TrainConfig:
             raise ValueError(f"reward must be one of {REWARDS}, got {self.reward!r}")
         if self.network not in NETWORKS:
             raise ValueError(f"network must be one of {NETWORKS}, got {self.network!r}")
-        for name in ("solve_endings", "both_seats"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be a bool, got {getattr(self, name)!r}")
-        if self.solve_endings and self.reward == "margin":
-            raise ValueError('solve_endings gives outcomes, so reward must not be "margin"')
+        if self.endings not in ENDINGS:
+            raise ValueError(f"endings must be one of {ENDINGS}, got {self.endings!r}")
+        if not isinstance(self.both_seats, bool):
+            raise ValueError(f"both_seats must be a bool, got {self.both_seats!r}")
+        if self.endings == "exact" and self.reward == "margin":
+            raise ValueError('endings="exact" gives outcomes, so reward must not be "margin"')
+        fitted = self.network == "moves" and self.both_seats and self.ending_games
+        if self.endings == "scorer" and not fitted:
+            raise ValueError(
+                'endings="scorer" needs network="moves", both_seats and ending_games, got '
+                f"{self.network!r}, {self.both_seats!r} and {self.ending_games!r}"
+            )
         if self.ending_games and as_rules(self.rules).blocked != "pass":
             raise ValueError(f"ending_games must be 0 for {self.rules}, got {self.ending_games!r}")
         self._check_int("seed", 0)

@@ -35,7 +35,7 @@ PLAYERS: Final = (
     ("cautious", "random"),
 )
 #: Positions that the solver may look at for one question; what it leaves open is no sample.
-NODES: Final = 300_000
+NODES: Final = 100_000
 #: Games of one task, and the most games that are played side by side.
 BLOCK: Final = 64
 

@@ -127,7 +127,7 @@ def response_config(rules: str, model: str, steps: int) -> TrainConfig:
         rules=rules,
         total_steps=steps,
         both_seats=False,
-        solve_endings=False,
+        endings="learn",
         self_share=0.0,
         past_share=0.0,
         baseline_share=1.0,

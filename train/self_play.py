@@ -21,7 +21,7 @@ The metrics, all over the last rollout unless said; games that ended in it count
 | ``self_play/score_vs_<baseline>`` | the same against a baseline |
 | ``self_play/games`` | games that ended |
 | ``self_play/draws`` | the part of them that was drawn |
-| ``self_play/unsolved`` | turns that ``solve_endings``, if on, could not solve |
+| ``self_play/unsolved`` | turns that ``endings="exact"``, if on, could not solve |
 | ``self_play/snapshots`` | snapshots in the pool |
 | ``self_play/snapshot_age`` | steps since the newest of them was taken |
 | ``self_play/ent_coef`` | weight of the entropy bonus |
@@ -115,6 +115,9 @@ def run(
         model.policy.move_net.ending.requires_grad_(False)  # type: ignore[union-attr]
     if isinstance(env, BothSeatsVecEnv):
         model.rollout_buffer.env = env  # type: ignore[attr-defined]
+        if config.endings == "scorer":
+            assert isinstance(model.policy, MovePolicy)
+            env.ending_player = Policy.of(model.policy.to_network(), "scorer")
     model.set_logger(logger)
     if model.num_timesteps < config.total_steps:
         callback = SelfPlayCallback(config, out, env, pool, selection)
@@ -155,6 +158,7 @@ def _new_pool(config: TrainConfig) -> OpponentPool:
 
 
 def _new_env(config: TrainConfig, pool: OpponentPool) -> SelfPlayVecEnv | BothSeatsVecEnv:
+    exact = config.endings == "exact"
     if not config.both_seats:
         return SelfPlayVecEnv(
             config.num_envs,
@@ -162,8 +166,8 @@ def _new_env(config: TrainConfig, pool: OpponentPool) -> SelfPlayVecEnv | BothSe
             pool.agents,
             reward=config.reward,
             seed=config.seed,
-            solve_endings=config.solve_endings,
-            solve_nodes=config.solve_nodes if config.solve_endings else None,
+            solve_endings=exact,
+            solve_nodes=config.solve_nodes if exact else None,
         )
     others = config.past_share + config.baseline_share
     share = others / (others + config.self_share)
@@ -174,8 +178,8 @@ def _new_env(config: TrainConfig, pool: OpponentPool) -> SelfPlayVecEnv | BothSe
         pool.agents,
         reward=config.reward,
         seed=config.seed,
-        solve_endings=config.solve_endings,
-        solve_nodes=config.solve_nodes if config.solve_endings else None,
+        solve_endings=exact,
+        solve_nodes=config.solve_nodes if exact else None,
     )
 
 
@@ -336,7 +340,7 @@ class SelfPlayCallback(BaseCallback):
         if games:
             self.logger.record("self_play/draws", games.count(0.5) / len(games))
         self.logger.record("self_play/games", len(games))
-        if self._config.solve_endings:
+        if self._config.endings == "exact":
             self.logger.record("self_play/unsolved", self._env.unsolved - self._unsolved_before)
             self._unsolved_before = self._env.unsolved
         self.logger.record("self_play/snapshots", len(self._pool.snapshots))
