@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from players import Even
+from players import Even, First
 from sb3_contrib import MaskablePPO
 
 from counterweight_env import Game, GameBatch
@@ -112,6 +112,34 @@ def test_solved_endings_end_at_exhaustion() -> None:
         assert set(np.unique(rewards)) <= {-1.0, 0.0, 1.0}
     assert ends > 20
     assert exhausted <= env.unsolved * 20
+
+
+def test_an_ending_player_plays_games_out() -> None:
+    """Nobody is asked after exhaustion, and the rewards are those of the games played so."""
+    env = BothSeatsVecEnv(8, "exchange", seed=5)
+    env.ending_player = First()
+    env.reset()
+    batch = GameBatch(8, "exchange", seed=[5 + i for i in range(8)])
+    games = [batch[i] for i in range(8)]
+    rng = np.random.default_rng(4)
+    ends = 0
+    for _ in range(250):
+        for game in games:
+            while forced(game):
+                game.step(game.legal_actions()[0])
+        assert not env.games.exhausted.any()
+        actions = choose(env.action_masks(), rng)
+        _, rewards, dones, _ = env.step(actions)
+        for row, game in enumerate(games):
+            game.step(int(actions[row]))
+            while forced(game) or (game.exhausted and not game.done):
+                game.step(game.legal_actions()[0])
+            assert dones[row] == game.done
+            if game.done:
+                ends += 1
+                assert rewards[row] == game.returns[0]
+                game.reset()
+    assert ends > 20
 
 
 @pytest.mark.parametrize(

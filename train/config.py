@@ -254,9 +254,10 @@ class TrainConfig:
 PRESETS: Final[dict[str, dict[str, Any]]] = {
     "quick": {},
     "standard": {
-        "total_steps": 8_000_000,
-        "ending_games": 24_000,
-        "hidden": 96,
+        "total_steps": 5_000_000,
+        "ending_games": 30_000,
+        "ending_epochs": 15,
+        "hidden": 128,
         "snapshot_every": 500_000,
         "pool_size": 8,
         "checkpoint_every": 1_000_000,
@@ -265,9 +266,10 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "eval_deals": 4000,
     },
     "long": {
-        "total_steps": 30_000_000,
-        "ending_games": 96_000,
-        "hidden": 128,
+        "total_steps": 20_000_000,
+        "ending_games": 120_000,
+        "ending_epochs": 20,
+        "hidden": 192,
         "snapshot_every": 1_000_000,
         "pool_size": 12,
         "checkpoint_every": 2_000_000,
