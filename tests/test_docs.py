@@ -254,10 +254,7 @@ def test_commands_in_the_docs_run(
                 continue
             assert words[1] in SHORTER, f"{place}: name it in SHORTER or ONLY_READ"
             monkeypatch.setattr("sys.stdin", io.StringIO("quit\n"))
-            arguments = shorter(words[1:])
-            if words[1] == "arena" and "--out" in words:
-                arguments.append("--records")  # for a `replay` further down the page
-            status = main(arguments)
+            status = main(shorter(words[1:]))
             assert status == 0, f"{place}\n{capsys.readouterr().err}"
     for made in (folder / "docs").rglob("*.svg"):
         kept = ROOT / made.relative_to(folder)

@@ -26,8 +26,7 @@ class CounterweightVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     """``num_envs`` games in one batch; slot i of seed s plays what ``CounterweightEnv`` s + i does.
 
     Autoreset is SAME_STEP: when a game ends, ``step`` returns the first observation of the next
-        game,
-    and the ended game's last observation and info stand in ``infos["final_obs"]`` and
+    game, and the ended game's last observation and info stand in ``infos["final_obs"]`` and
     ``infos["final_info"]``. Nothing returned is a view of the environment's own memory.
 
     Args:
