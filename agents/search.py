@@ -22,8 +22,6 @@ import numpy as np
 from agents.baselines import apart
 from agents.exact import Exact
 from agents.leaf import FEATURES, leaf_value, weights_for
-from agents.moves import MAX_MOVES, WIDTH, list_moves
-from agents.policy import Policy, draw_move, score_rows
 from counterweight_env.cards import rule_table
 from counterweight_env.endgame import Workspace, forget
 from counterweight_env.kernels import (
@@ -69,8 +67,6 @@ PILOT: Final = 32
 #: Worlds and leaf nodes of the champion, by rule set: what pays, see docs/agents.md.
 CHAMPION: Final = {"classic": (256, 30), "exchange": (512, 30)}
 
-NO_GUIDE: Final = np.empty((2, 0), np.float32)
-
 TO_THE_END: Final = 0  # rollouts by even chance to the very end
 TO_EXHAUSTION: Final = 1  # rollouts to exhaustion, then a leaf value
 
@@ -79,35 +75,12 @@ TO_EXHAUSTION: Final = 1  # rollouts to exhaustion, then a leaf value
 
 
 @kernel
-def follow(game, table, guide, hidden, listed, rows, scores, buffer):
-    """Plays a game on to exhaustion as a network draws its moves, before any of them is blocked."""
-    while game["phase"] != OVER and game["stock_size"] > 0:
-        legal = game["legal"]
-        if legal & (legal - ONE) == ZERO:
-            apply(game, table, lowest_bit(legal))
-            continue
-        count = list_moves(game, table, np.int64(game["to_move"]), listed, rows)
-        move = 0
-        if count > 1:
-            score_rows(rows, count, guide[0], hidden, buffer, scores)
-            move = draw_move(scores, count, 1.0, next_word(game["rng"], AGENT_STREAM))
-        apply(game, table, listed[move, 0])
-        if listed[move, 1] != NO_CARD:
-            apply(game, table, listed[move, 1])
+def roll_out(game, table, kind, memory, nodes, weights, scratch):
+    """Plays a game on at random; returns what it comes to for player 0, from -1 to 1.
 
-
-@kernel
-def roll_out(
-    game, table, kind, memory, nodes, weights, scratch, guide, hidden, listed, rows, scores, buffer
-):
-    """Plays a game on; returns what it comes to for player 0, from -1 to 1.
-
-    To exhaustion, moves are drawn by a network if there is one. Else refills come from the stock
-    and discards are kept apart, as :class:`agents.baselines.Patient` does, and the rest is evenly
-    drawn.
+    To exhaustion, refills come from the stock and discards are kept apart, as
+    :class:`agents.baselines.Patient` does; the rest is evenly drawn.
     """
-    if guide.size > 0:
-        follow(game, table, guide, hidden, listed, rows, scores, buffer)
     stream = np.empty(1, np.uint64)
     stream[0] = next_word(game["rng"], AGENT_STREAM)
     keep_apart = kind == TO_EXHAUSTION and table["exchange"]
@@ -256,12 +229,6 @@ def search_row(
     crosses,
     values,
     tried,
-    guide,
-    hidden,
-    listed,
-    rows,
-    scores,
-    buffer,
 ):
     """Tries the candidates in a number of worlds.
 
@@ -286,10 +253,7 @@ def search_row(
             apply(games[1], table, candidates[i, 0])
             if candidates[i, 1] != NO_CARD:
                 apply(games[1], table, candidates[i, 1])
-            value = roll_out(
-                games[1], table, kind, memory, nodes, weights, scratch,
-                guide, hidden, listed, rows, scores, buffer,
-            )  # fmt: skip
+            value = roll_out(games[1], table, kind, memory, nodes, weights, scratch)
             values[i] = value if player == 0 else -value
             totals[i] += weight * values[i]
             tried[i] += weight
@@ -315,8 +279,6 @@ def search_rows(
     nodes,
     memory,
     weights,
-    guide,
-    hidden,
     actions,
     means,
 ):
@@ -331,11 +293,6 @@ def search_rows(
     pair = np.empty(2, STATE)
     candidates = np.empty((MAX_CANDIDATES, 2), np.int64)
     stream = np.empty(1, np.uint64)
-    most = MAX_MOVES if guide.size > 0 else 0
-    listed = np.empty((most, 2), np.int64)
-    rows = np.empty((most, WIDTH), np.float32)
-    scores = np.empty(most, np.float32)
-    buffer = np.empty((3, hidden), np.float32)
     for row in range(games.size):
         player = np.int64(players[row])
         count = list_candidates(games[row], table, player, candidates)
@@ -375,12 +332,6 @@ def search_rows(
             crosses,
             values,
             tried,
-            guide,
-            hidden,
-            listed,
-            rows,
-            scores,
-            buffer,
         )
         actions[row] = candidates[leader(count, alive, totals), 0]
         if means.shape[0]:
@@ -417,14 +368,7 @@ class Pimc:
 
     kind = TO_EXHAUSTION
 
-    def __init__(
-        self,
-        worlds: int = 64,
-        nodes: int = 30,
-        seconds: float | None = None,
-        policy: Policy | None = None,
-    ) -> None:
-        self.policy = policy
+    def __init__(self, worlds: int = 64, nodes: int = 30, seconds: float | None = None) -> None:
         self.worlds = _check_number("worlds", worlds, 1)
         self.nodes = _check_number("nodes", nodes, 0)
         number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
@@ -479,9 +423,6 @@ class Pimc:
     def _search_rows(
         self, views: ViewBatch, worlds: int, actions: np.ndarray, means: np.ndarray
     ) -> None:
-        guide, hidden = NO_GUIDE, 0
-        if self.policy is not None:
-            guide, hidden = self.policy.weights_for(views.rules)
         search_rows(
             views.records,
             rule_table(views.rules),
@@ -492,8 +433,6 @@ class Pimc:
             self.nodes,
             self._memory,
             weights_for(views.rules.variant, views.rules.blocked),
-            guide,
-            hidden,
             actions,
             means,
         )

@@ -170,8 +170,7 @@ def _read_arguments(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.peers",
         description="Measures Counterweight and its peers in turn. Writes peers.json and peers.svg "
-        "into --out, and the table between the markers of speed.md beside it and of README.md "
-        "above that.",
+        "into --out, and the table between the markers of speed.md beside it.",
     )
     parser.add_argument("--runs", type=int, default=5, help="rounds (5)")
     parser.add_argument("--seconds", type=float, default=1.0, help="of a loop in a round (1)")
@@ -206,8 +205,8 @@ def _write(results: Mapping[str, Any], out: Path, chart_python: Path) -> None:
     except subprocess.CalledProcessError as error:
         raise PeerError(f"chart: cannot draw {picture}: {error}") from error
     text = markdown(results)
-    pages = (out.parent / "speed.md", out.parent.parent / "README.md")
-    written = [data, picture, *(page for page in pages if write_between_markers(page, text))]
+    page = out.parent / "speed.md"
+    written = [data, picture, *([page] if write_between_markers(page, text) else [])]
     print(f"written: {', '.join(map(str, written))}", file=sys.stderr)
 
 
