@@ -16,9 +16,17 @@ from sb3_contrib import MaskablePPO
 from test_moves import image_of_move
 from test_moves import moves_of as moves_by_row
 
-from agents import make_agent
+from agents import make_agent, play_match
 from agents.moves import ENDING, MAX_MOVES, OPENING, WIDTH, list_moves
-from agents.policy import Network, Policy, PolicyFileError, digest, load_network, scorer_of
+from agents.policy import (
+    PRETRAINED,
+    Network,
+    Policy,
+    PolicyFileError,
+    digest,
+    load_network,
+    scorer_of,
+)
 from counterweight_env import Game, GameBatch, Rules, ViewBatch
 from counterweight_env.cards import rule_table
 from counterweight_env.kernels import NO_CARD
@@ -289,5 +297,20 @@ def test_a_bad_temperature_is_named(temperature: Any) -> None:
         Policy(temperature=temperature)
 
 
-def test_rules_of_a_network() -> None:
-    assert Rules.parse(str(some_network(rules="exchange").manifest["rules"])).variant == "exchange"
+@pytest.mark.parametrize("variant", ["classic", "exchange"])
+def test_the_shipped_network_is_what_its_manifest_says(variant: str) -> None:
+    network = load_network(PRETRAINED / f"{variant}.npz")
+    assert Rules.parse(network.manifest["rules"]) == Rules(variant=variant)
+    assert network.manifest["command"].startswith(f"counterweight train --rules {variant}")
+    assert network.manifest["commit"]
+    assert network.manifest["score"]
+    match = play_match("policy", "random", variant, 60, seed=3, count_blunders=True)
+    assert match.interval[0] > 0.6
+    assert match.blunder_rates is not None
+    assert match.blunder_rates[0] < 0.15 < match.blunder_rates[1] + 0.05
+    sampled = play_match("policy:temperature=1", "random", variant, 60, seed=3)
+    assert sampled.interval[0] > 0.5
+
+
+def test_shipped_networks_are_small() -> None:
+    assert sum(path.stat().st_size for path in PRETRAINED.iterdir()) <= 3_000_000

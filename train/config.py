@@ -106,8 +106,8 @@ class TrainConfig:
     ending_games: int = 1500
     ending_epochs: int = 12
     average_decay: float = 0.9
-    select_every: int = 250_000
-    select_deals: int = 200
+    select_every: int = 500_000
+    select_deals: int = 150
     baselines: tuple[str, ...] = BASELINES
     self_share: float = 0.8
     past_share: float = 0.1

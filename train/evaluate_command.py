@@ -45,6 +45,9 @@ def add_evaluate(subparsers: Subparsers) -> None:
         help="instead of the ladder",
     )
     parser.add_argument(
+        "--no-blunders", action="store_true", help="count no blunders, which is much quicker"
+    )
+    parser.add_argument(
         "--best-response",
         type=int,
         default=0,
@@ -95,7 +98,12 @@ def _show(arguments: argparse.Namespace) -> None:
     pairs.append(("with perfect endings", f"{text}+exact", "random+exact"))
     for name, player, opponent in pairs:
         match = play_match(
-            player, opponent, rules, arguments.deals, HELD_OUT_SEED, count_blunders=True
+            player,
+            opponent,
+            rules,
+            arguments.deals,
+            HELD_OUT_SEED,
+            count_blunders=not arguments.no_blunders,
         )
         print(_line(name, match), flush=True)
     if arguments.best_response:
@@ -104,9 +112,8 @@ def _show(arguments: argparse.Namespace) -> None:
 
 def _line(name: str, match: MatchResult) -> str:
     low, high = match.interval
-    mine, theirs = match.blunder_rates or (0.0, 0.0)
-    numbers = f"{match.score:.3f} | {low:.3f} to {high:.3f} | {mine:.1%} | {theirs:.1%}"
-    return f"| {name} | {match.b} | {numbers} |"
+    blunders = " | ".join(f"{rate:.1%}" for rate in match.blunder_rates or ()) or "- | -"
+    return f"| {name} | {match.b} | {match.score:.3f} | {low:.3f} to {high:.3f} | {blunders} |"
 
 
 def response_config(rules: str, model: str, steps: int) -> TrainConfig:

@@ -29,16 +29,22 @@ from counterweight_env.game import GameBatch
 from counterweight_env.kernels import NOBODY, begin_turn, kernel
 from counterweight_env.rules import as_rules
 from counterweight_env.view import ViewBatch
+from train.small_games import Equilibrium, flow
+from train.small_games.agents import tree_chances
+from train.small_games.solve import Solver
+from train.small_games.tree import COUPLE
 
 __all__ = [
     "DISCARDS",
     "REFILLS",
+    "DecisionKind",
     "Finding",
     "Findings",
     "Habit",
     "StudyGames",
     "by_lead",
     "draws",
+    "equilibrium_habits",
     "first_mover",
     "habit_scores",
     "hand_at_exhaustion",
@@ -55,7 +61,7 @@ __all__ = [
 ]
 
 #: Positions that the solver looks at for one ending.
-NODES: Final = 20_000
+NODES: Final = 10_000
 #: Who plays on where that is not enough.
 FINISHER: Final = "cautious"
 GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -206,7 +212,7 @@ def play_out(
     a: Agent | str,
     b: Agent | str | None = None,
     rules: Rules | str = "classic",
-    deals: int = 2_000,
+    deals: int = 1_200,
     seed: int = STUDY_SEED,
     nodes: int = NODES,
 ) -> StudyGames:
@@ -395,7 +401,7 @@ def give_turn(games, tables, player):
         begin_turn(games[i], tables[0], player)
 
 
-def worth_of_the_move(games: StudyGames, nodes: int = 200_000) -> Findings:
+def worth_of_the_move(games: StudyGames, nodes: int = 100_000) -> Findings:
     """What being on move at exhaustion is worth: each position solved with either player on move.
 
     Nothing but the turn differs between the two, so unlike in :func:`on_move` it is a cause. A
@@ -541,7 +547,7 @@ class Habit:
 def habit_scores(
     kind: str,
     rules: Rules | str = "classic",
-    deals: int = 2_000,
+    deals: int = 1_200,
     seed: int = STUDY_SEED,
     nodes: int = NODES,
 ) -> Findings:
@@ -645,3 +651,139 @@ def preferences(
         if spread[k] > 0
     ]
     return Findings(sorted(found, key=lambda finding: -abs(finding.value))[:most])
+
+
+# --- What an equilibrium does -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DecisionKind:
+    """What an equilibrium does at one kind of decision, and how often a player does the same.
+
+    Attributes:
+        kind: ``"couple"``, ``"discard"`` or ``"refill"``.
+        a_game: Such decisions a game with more than one choice, of both players together, before
+            exhaustion.
+        mixed: The share of them at which no choice is taken with more than ``MIXED``; choices that
+            are worth the same are left to dice too.
+        agreement: How often the player does the same: the sum over the choices of the lesser of the
+            two chances.
+        reclaimed: At refills, the share that comes from the own discard; else NaN.
+        player_reclaims: The same for the player, at the decisions that the equilibrium comes to.
+    """
+
+    kind: str
+    a_game: float
+    mixed: float
+    agreement: float
+    reclaimed: float
+    player_reclaims: float
+
+    def __str__(self) -> str:
+        line = (
+            f"{self.kind}: {self.a_game:.2f} decisions a game, {self.mixed:.0%} of them mixed, "
+            f"agrees in {self.agreement:.0%}"
+        )
+        if self.kind != "refill":
+            return line
+        return f"{line}; reclaims {self.reclaimed:.0%}, the player {self.player_reclaims:.0%}"
+
+
+#: The greatest chance of a choice up to which a strategy is said to mix.
+MIXED: Final = 0.95
+
+
+def equilibrium_habits(game: Equilibrium, player: Agent | str) -> list[DecisionKind]:
+    """What an equilibrium does before exhaustion, beside a player put to the same decisions.
+
+    Decisions count as often as equilibrium play comes to them. There may be other equilibria.
+
+    Args:
+        game: From :func:`train.small_games.solve_game` with ``keep=True``.
+        player: The player or its text.
+
+    Raises:
+        ValueError: The solvers were not kept, or the text names no player.
+    """
+    if not game.solvers:
+        raise ValueError("solve_game must be called with keep=True")
+    agent = as_agent(player)
+    sums = np.zeros((3, 5))
+    for solver, weight in zip(game.solvers, game.weights, strict=True):
+        for seat in range(2):
+            sums += weight * _decision_sums(solver, seat, agent)
+    if isinstance(player, str):
+        close_agent(agent)
+    return [
+        DecisionKind(kind, float(row[0]), *(row[1:] / row[0]).tolist())
+        for kind, row in zip(("couple", "discard", "refill"), sums, strict=True)
+        if row[0] > 0
+    ]
+
+
+def visits(solver: Solver, seat: int) -> tuple[np.ndarray, np.ndarray]:
+    """How often the average strategies come to each sequence of a player.
+
+    Returns:
+        The chances of each sequence's last action, and the probability that a game has the
+        sequence; (num_sequences,) float64 each.
+    """
+    tree = solver.tree
+    chances = solver.average(seat)
+    reach, other_reach = (np.zeros(int(tree.num_sequences[side])) for side in (seat, 1 - seat))
+    for side, each, out in (
+        (seat, chances, reach),
+        (1 - seat, solver.average(1 - seat), other_reach),
+    ):
+        steps = tree.steps[side, : tree.num_steps[side]]
+        flow.flow_down(
+            steps,
+            tree.sources[side],
+            tree.set_parent[side],
+            tree.set_begin[side],
+            tree.set_end[side],
+            tree.num_roots,
+            each,
+            out,
+        )
+    # With one point for the player in every leaf, all actions are worth the same: the chance that
+    # the other player and the cards let the game come here.
+    here = np.zeros(reach.size)
+    points = tree.leaves["weight"] * (1.0 if seat == 0 else -1.0)
+    flow.weigh_leaves(tree.leaves, points, seat, other_reach, here)
+    flow.respond(
+        tree.steps[seat, : tree.num_steps[seat]],
+        tree.sources[seat],
+        tree.set_parent[seat],
+        tree.set_begin[seat],
+        tree.set_end[seat],
+        tree.num_roots,
+        here,
+    )
+    return chances, reach * here
+
+
+def _decision_sums(solver: Solver, seat: int, agent: Agent) -> np.ndarray:
+    """(3, 5) float64: visits, and visits times mixed, agreement and both shares of reclaiming."""
+    tree = solver.tree
+    deck = tree.rules.deck_size
+    chances, probabilities = visits(solver, seat)
+    theirs = tree_chances(tree, seat, agent)
+    sums = np.zeros((3, 5))
+    count = int(tree.num_sets[seat])
+    for begin, end in zip(tree.set_begin[seat, :count], tree.set_end[seat, :count], strict=True):
+        if end - begin < 2:
+            continue
+        actions = tree.action_of[seat, begin:end]
+        own, other = chances[begin:end], theirs[begin:end]
+        back = actions == deck + 1
+        kind = 0 if actions[0] >= COUPLE else 1 if actions[0] < deck else 2
+        row = (
+            1.0,
+            float(own.max() <= MIXED),
+            np.minimum(own, other).sum(),
+            own[back].sum() if kind == 2 else np.nan,
+            other[back].sum() if kind == 2 else np.nan,
+        )
+        sums[kind] += probabilities[begin:end].sum() * np.array(row)
+    return sums
