@@ -150,6 +150,7 @@ def encoder_offsets(rules: Rules) -> np.ndarray:
     offsets.flags.writeable = False
     return offsets
 
+
 #: Stands in a redacted record for a card that the player has not seen.
 UNSEEN: Final = 254
 
