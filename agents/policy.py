@@ -254,6 +254,27 @@ def play_rows(games, tables, players, words, packed, hidden, temperature, action
         actions[i] = listed[draw_move(scores, count, temperature, words[i]), 0]
 
 
+@kernel
+def share_rows(games, tables, players, packed, hidden, temperature, chances):
+    """Writes how likely each action is in every row: the sum over the moves that it begins."""
+    listed = np.empty((MAX_MOVES, 2), np.int64)
+    rows = np.empty((MAX_MOVES, WIDTH), np.float32)
+    scores = np.empty(MAX_MOVES, np.float32)
+    buffer = np.empty((3, hidden), np.float32)
+    for i in range(games.size):
+        count = list_moves(games[i], tables[0], np.int64(players[i]), listed, rows)
+        score_rows(rows, count, packed[scorer_of(games[i])], hidden, buffer, scores)
+        best = draw_move(scores, count, 0.0, np.uint64(0))
+        if temperature == 0.0:
+            chances[i, listed[best, 0]] = 1.0
+            continue
+        total = 0.0
+        for k in range(count):
+            total += np.exp((scores[k] - scores[best]) / temperature)
+        for k in range(count):
+            chances[i, listed[k, 0]] += np.exp((scores[k] - scores[best]) / temperature) / total
+
+
 # --- The player ---------------------------------------------------------------------------------
 
 
@@ -324,3 +345,25 @@ class Policy:
             actions,
         )
         return actions
+
+    def probabilities(self, views: ViewBatch) -> np.ndarray:
+        """How likely each action is, for the mover of every row.
+
+        Args:
+            views: What each mover knows.
+
+        Returns:
+            (B, A) float64, rows that sum to 1.
+        """
+        packed, hidden = self.weights_for(views.rules)
+        chances = np.zeros((len(views), views.rules.num_actions))
+        share_rows(
+            views.records,
+            rule_table(views.rules),
+            views.players,
+            packed,
+            hidden,
+            float(self.temperature),
+            chances,
+        )
+        return chances

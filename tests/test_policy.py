@@ -85,6 +85,7 @@ def test_the_player_takes_the_move_with_the_best_score(rules: str) -> None:
     late = 0
     for views in all_views(rules, 12, 2)[::5]:
         picked = player.act(views)
+        assert (player.probabilities(views).argmax(axis=1) == picked).all()
         for row in range(len(views)):
             actions, rows = moves_of(views, row)
             ending = bool(scorer_of(views.records[row]))
@@ -110,9 +111,13 @@ def test_moves_are_drawn_as_often_as_the_scores_say() -> None:
         n = 20_000
         many = views.take(np.zeros(n, np.int64))
         many.random_bits = np.random.default_rng(5).integers(0, 2**64, n, np.uint64)
-        drawn = Policy.of(network, "net", temperature).act(many)
+        player = Policy.of(network, "net", temperature)
+        drawn = player.act(many)
+        chances = player.probabilities(views)[0]
+        assert chances.sum() == pytest.approx(1)
         for action in set(actions[:, 0].tolist()):
             share = weights[actions[:, 0] == action].sum() / weights.sum()
+            assert chances[action] == pytest.approx(share, abs=1e-5)
             error = np.sqrt(share * (1 - share) / n)
             assert abs((drawn == action).mean() - share) < 5 * error + 1e-9
 

@@ -36,6 +36,7 @@ from agents.league import collect, play_league
 from agents.workers import WorkerError
 from counterweight_env import Game, IllegalActionError, raw_env
 from train import rllib_train
+from train.endings import solve_decisions
 from train.ray_tasks import connected, run_ray_tasks
 from train.rllib_command import add_train_rllib
 from train.rllib_env import CounterweightMultiAgentEnv, MaskedActorCritic
@@ -670,3 +671,11 @@ def test_tasks_are_taken_no_sooner_than_they_are_needed(cluster: Cluster) -> Non
     results.close()
     assert len(taken) <= 6
     assert set(found) <= set(taken)
+
+
+def test_positions_solved_on_the_cluster_are_those_solved_here(cluster: Cluster) -> None:
+    here = solve_decisions(SMALL, 200, seed=3)
+    there = solve_decisions(SMALL, 200, seed=3, workers=2, run=run_ray_tasks)
+    assert len(here) > 50
+    for name in ("rows", "right", "counts", "values"):
+        np.testing.assert_array_equal(getattr(here, name), getattr(there, name))

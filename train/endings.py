@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import torch
 
+from agents.league import TaskRunner
 from agents.moves import MAX_MOVES, WIDTH, list_moves
 from agents.workers import run_tasks
 from counterweight_env.cards import rule_table
@@ -23,7 +24,9 @@ from counterweight_env.kernels import LEFT, ONE, kernel, lowest_bit, right_cards
 from counterweight_env.plugins import make_agent
 from counterweight_env.rules import Rules, as_rules
 from counterweight_env.settle import TABLE_SIZE
-from train.network import MoveNet
+
+if TYPE_CHECKING:  # it needs SB3, and solving endings does not
+    from train.network import MoveNet
 
 __all__ = ["PLAYERS", "SolvedEndings", "fit_endings", "solve_decisions"]
 
@@ -187,6 +190,7 @@ def solve_decisions(
     seed: int = 0,
     workers: int = 1,
     players: Sequence[tuple[str, str]] = PLAYERS,
+    run: TaskRunner = run_tasks,
 ) -> SolvedEndings:
     """Plays games and solves their decisions after exhaustion.
 
@@ -196,6 +200,7 @@ def solve_decisions(
         seed: Of the games. The result does not depend on `workers`.
         workers: Processes.
         players: Who plays, before and after exhaustion: texts of agents, taken in turn.
+        run: How tasks are shared out; ``train.ray_tasks.run_ray_tasks`` for a Ray cluster.
 
     Raises:
         ValueError: The rules let blocked players discard after exhaustion.
@@ -209,7 +214,7 @@ def solve_decisions(
         _Task(str(rules), players[i % len(players)], int(seeds[i]), min(BLOCK, games - i * BLOCK))
         for i in range(blocks)
     ]
-    results = dict(run_tasks(_numbered, list(enumerate(tasks)), workers))
+    results = dict(run(_numbered, list(enumerate(tasks)), workers))
     return SolvedEndings.joined([_nothing(), *(results[i] for i in range(blocks))])
 
 
