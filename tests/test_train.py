@@ -884,6 +884,14 @@ def test_a_kill_while_a_checkpoint_is_written_leaves_the_last_one(
     assert not list((run / "checkpoints").glob("draft-*"))
 
 
+def test_self_play_alone_needs_no_opponents(tmp_path: Path) -> None:
+    config = dataclasses.replace(
+        TINY, self_share=1.0, past_share=0.0, baseline_share=0.0, total_steps=256
+    )
+    evaluation = self_play.run(config, tmp_path / "run", progress=False)
+    assert [match.b for match in evaluation.matches] == ["random", "greedy"]
+
+
 def test_a_full_folder_is_refused_without_resume(uninterrupted: Path, tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="not empty"):
         self_play.run(TINY, uninterrupted, progress=False)

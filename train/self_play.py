@@ -148,10 +148,13 @@ def run(
 
 
 def _new_pool(config: TrainConfig) -> OpponentPool:
+    others = config.past_share + config.baseline_share
     return OpponentPool(
         config.baselines,
         config.pool_size,
-        0.0 if config.both_seats else config.self_share,
+        # Games against oneself are not the pool's where both seats learn; without others in it, its
+        # shares have no meaning, but must not all be 0.
+        0.0 if config.both_seats and others else config.self_share,
         config.past_share,
         config.baseline_share,
     )
@@ -159,28 +162,18 @@ def _new_pool(config: TrainConfig) -> OpponentPool:
 
 def _new_env(config: TrainConfig, pool: OpponentPool) -> SelfPlayVecEnv | BothSeatsVecEnv:
     exact = config.endings == "exact"
+    options: dict[str, Any] = {
+        "reward": config.reward,
+        "seed": config.seed,
+        "solve_endings": exact,
+        "solve_nodes": config.solve_nodes if exact else None,
+    }
     if not config.both_seats:
-        return SelfPlayVecEnv(
-            config.num_envs,
-            config.rules,
-            pool.agents,
-            reward=config.reward,
-            seed=config.seed,
-            solve_endings=exact,
-            solve_nodes=config.solve_nodes if exact else None,
-        )
+        return SelfPlayVecEnv(config.num_envs, config.rules, pool.agents, **options)
     others = config.past_share + config.baseline_share
     share = others / (others + config.self_share)
-    return BothSeatsVecEnv(
-        config.num_envs,
-        config.rules,
-        min(round(config.num_envs * share), config.num_envs - 1),
-        pool.agents,
-        reward=config.reward,
-        seed=config.seed,
-        solve_endings=exact,
-        solve_nodes=config.solve_nodes if exact else None,
-    )
+    duels = min(round(config.num_envs * share), config.num_envs - 1)
+    return BothSeatsVecEnv(config.num_envs, config.rules, duels, pool.agents, **options)
 
 
 def _learn_endings(config: TrainConfig, model: MaskablePPO, logger: Logger, workers: int) -> None:
