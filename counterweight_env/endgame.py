@@ -49,18 +49,21 @@ FREE_BITS: Final = np.uint64(0xE000E000E000E000)  # what the cards leave free of
 
 OPEN: Final = 99  # outside all values, which are at most 52
 ABORTED: Final = 100
-REPLIES: Final = 1 << 20  # orders moves that can be replied to after those that cannot
+REPLIES: Final = 1 << 30  # orders moves that can be replied to after those that cannot
 OFFSET: Final = 64  # makes values positive for the table
 
 KEPT_SIZE: Final = 16  # smaller positions are searched again rather than kept: that is quicker
 DANGER_SIZE: Final = 28  # from here on better ordering is worth its time
 
-# The memory of a search is one array of words: counters, frames with their moves, table.
+LEARN_FROM: Final = 1000  # nodes; shorter searches are over before experience pays
+
+# The memory of a search is one array of words: counters, frames with moves, experience, table.
 NODES: Final = 0
 NODE_LIMIT: Final = 1
 TABLE_MASK: Final = 2  # buckets - 1
 GENERATION: Final = 3  # how often all was forgotten
 VARIANT: Final = 4  # two words: what keys have in the bits that cards leave free
+LEARNT: Final = 6  # whether the experience is of this search
 HEADER: Final = 8
 # A frame; small numbers that may be negative are stored plus OFFSET.
 MINE: Final = 0
@@ -78,7 +81,10 @@ PASSED: Final = 11
 FRAME_WORDS: Final = 12
 PLY_WORDS: Final = FRAME_WORDS + 1225  # 50 cards, two at a time
 MAX_PLIES: Final = 53
-TABLE_START: Final = (HEADER + PLY_WORDS * MAX_PLIES + 7) // 8 * 8  # on a cache line
+# How often a couple has reached its goal in this search, then how often not, by the work it took.
+REACHED: Final = (HEADER + PLY_WORDS * MAX_PLIES + 7) // 8 * 8  # on a cache line
+FAILED: Final = REACHED + 64 * 64
+TABLE_START: Final = FAILED + 64 * 64
 ENTRY: Final = 4  # words: two of key, one of bounds and work, one unused
 BUCKET: Final = 2 * ENTRY
 
@@ -275,6 +281,30 @@ def store_entry(memory, bucket, first, second, low, high, work):
     )
 
 
+# --- Experience ---------------------------------------------------------------------------------
+
+
+@kernel
+def learn(memory, frame):
+    """Notes how the couple after a frame's table fared; big searches count more than small ones."""
+    if memory[LEARNT] == ZERO:
+        memory[REACHED:TABLE_START] = ZERO
+        memory[LEARNT] = ONE
+    child = frame + PLY_WORDS
+    couple = np.int64(memory[child + SQUARES])
+    work = np.int64(memory[NODES] - memory[child + STARTED])
+    kind = REACHED if memory[frame + BEST] >= memory[frame + GOAL] else FAILED
+    memory[kind + couple] += np.uint64(min(1 + (work >> 4), 64))
+
+
+@kernel
+def by_experience(memory, replies, left, right):
+    """A couple's replies, fewer the more often it has reached its goal: down to a quarter."""
+    reached = np.int64(memory[REACHED + (left << 6 | right)])
+    failed = np.int64(memory[FAILED + (left << 6 | right)])
+    return replies * 64 * (reached + failed + 64) // (4 * reached + failed + 64)
+
+
 # --- The search ---------------------------------------------------------------------------------
 #
 # One loop over frames in the memory, because compiled functions that call themselves cannot be
@@ -333,6 +363,7 @@ def open_lead(memory, frame, exchange):
     right = np.int64(memory[frame + SQUARES] & np.uint64(63))
     size = my_cards + other_cards
     replied_in_vain = high <= goal  # the other places a couple at least: the lead stays below
+    learnt = memory[LEARNT] != ZERO and size >= KEPT_SIZE
     if size >= KEPT_SIZE:
         low, high = look_up(memory, frame, mine, other, left, right, low, high)
         if low >= goal:
@@ -363,9 +394,11 @@ def open_lead(memory, frame, exchange):
             elif rest != ZERO and replied_in_vain:
                 best = max(best, np.int64(goal - 1 + OFFSET))
                 continue
-            elif size >= DANGER_SIZE:
-                worth = REPLIES + danger(rest, other, other_pairs, card, partner, exchange)
             else:
+                if size >= DANGER_SIZE:
+                    worth = danger(rest, other, other_pairs, card, partner, exchange)
+                if learnt:
+                    worth = by_experience(memory, worth, card, partner)
                 worth += REPLIES
             if worth == 0 or rest == ZERO:  # the game is over
                 if goal <= 1:
@@ -545,6 +578,13 @@ def search(memory, mine, other, left, right, goal, exchange, discard):
                 else:
                     answer = 1 - answer
                 memory[frame + BEST] = max(memory[frame + BEST], np.uint64(answer + OFFSET))
+                if (
+                    memory[NODES] >= np.uint64(LEARN_FROM)
+                    and not discard
+                    and memory[frame + KEPT] != ZERO
+                    and memory[frame + PLY_WORDS + KEPT] != ZERO
+                ):
+                    learn(memory, frame)
             if (
                 memory[frame + BEST] < memory[frame + GOAL]
                 and memory[frame + NEXT] < memory[frame + COUNT]
@@ -642,9 +682,10 @@ def bounds_within(memory, mine, other, left, right, exchange, discard, margin, l
 
 
 @kernel
-def start_search(memory, discard, node_limit):
+def start_search(memory, node_limit):
     """Sets the counters. What the table knows stays, under whatever rules it was found."""
     memory[NODES] = ZERO
+    memory[LEARNT] = ZERO
     memory[NODE_LIMIT] = np.uint64(node_limit)
 
 
@@ -734,7 +775,7 @@ def position_bounds(memory, table, game, margin, node_limit):
         Two ints, low <= high, for the player on move, or for player 0 if the game is over. Equal
         means solved. The nodes visited are in ``memory[NODES]``.
     """
-    start_search(memory, table["discard_when_blocked"], node_limit)
+    start_search(memory, node_limit)
     return game_bounds(memory, table, game, margin)
 
 
@@ -834,7 +875,7 @@ class _Search:
         self.record = game._record
         self.margin = bool(margin)
         self.limit = _check_limit(node_limit)
-        start_search(self.memory, self.table["discard_when_blocked"], self.limit)
+        start_search(self.memory, self.limit)
 
     @property
     def nodes(self) -> int:

@@ -14,10 +14,12 @@ import pytest
 from helpers import Symmetry, cards, symmetries
 from reference_game import legal_couples
 
+from benchmarks.endgame import exhausted_positions, plain_value
 from counterweight_env import Game, GameBatch, Phase, Rules
 from counterweight_env import endgame as endgame_module
 from counterweight_env.cards import rule_table
 from counterweight_env.endgame import (
+    LEARN_FROM,
     NODES,
     Solution,
     Workspace,
@@ -29,6 +31,7 @@ from counterweight_env.endgame import (
     value_bounds,
 )
 from counterweight_env.kernels import kernel
+from counterweight_env.rules import as_rules
 
 Move = tuple[int, ...]
 Memo = dict[tuple[frozenset[int], frozenset[int], tuple[int, int]], int]
@@ -151,6 +154,25 @@ def test_values_and_best_moves_equal_the_oracle_on_3000_positions() -> None:
         assert solution.value == sign(best), str(game)
         assert set(solution.best) == {m for m, v in margins.items() if sign(v) == sign(best)}
         assert len(solution.best) == len(set(solution.best))
+
+
+@pytest.mark.parametrize("rules", ["classic", "exchange"])
+def test_long_searches_equal_a_plain_search(rules: str) -> None:
+    """Positions large enough to be kept in the table and to be ordered by experience."""
+    states = np.concatenate(
+        [exhausted_positions(rules, player, 100, seed=77) for player in ("random", "greedy")]
+    )
+    low, high, nodes = solve_states(states, rules, node_limit=1_000_000)
+    memory = np.zeros((2**19, 4), np.uint64)
+    counters = np.array([0, 700_000], np.int64)
+    compared = 0
+    for row in np.flatnonzero((nodes > LEARN_FROM) & (low == high)):
+        memory[:] = 0
+        expected = plain_value(rule_table(as_rules(rules)), memory, counters, states[row])
+        if expected != 2:  # 2: it met its limit
+            assert low[row] == expected, row
+            compared += 1
+    assert compared >= 10
 
 
 def test_couple_values_equal_the_oracle() -> None:
