@@ -5,6 +5,7 @@
 - Pages are written for GitHub too, where a table or a list may follow a line of text directly.
 - What a strict build must not let pass: a table that came out as text, and anything that a browser
   would load from elsewhere.
+- Options such as ``--deals``, and intervals in tables, are not broken over lines.
 - Docstrings name other objects by the roles of Sphinx, such as ``:class:`Rules```. On the site they
   are links where the reference has the object under that name, and code elsewhere.
 """
@@ -23,6 +24,11 @@ log = logging.getLogger("mkdocs.hooks")  # a warning there ends a strict build
 LINK = re.compile(r"\]\(\.\./(?P<path>[\w./-]+?)(?=[#)])")
 TABLE_LINE = re.compile(r"^\|[-: |]+\|$", re.MULTILINE)
 LOADED = re.compile(r'<(?:img|link|script)\b[^>]*\s(?:href|src)="((?:https?:)?//[^"]*)"')
+CODE = re.compile(r"(?<!<pre>)<code>[^<]*</code>")
+OPTION = re.compile(r"(?<=[\s>])--?\w[\w-]*")
+CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
+INTERVAL = re.compile(r"\([+\-\d.%]+ to [+\-\d.%]+\)")
+WHOLE = r'<span class="whole">\g<0></span>'
 ROLE = re.compile(r":(?:attr|class|exc|func|meth|mod):<code>~?(?P<name>[\w.]+)</code>")
 
 
@@ -66,10 +72,12 @@ def set_apart(markdown: str) -> str:
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Turns the roles of Sphinx into links that need not resolve."""
+    """Keeps lines from breaking; turns the roles of Sphinx into links that need not resolve."""
     for paragraph in re.findall(r"<p>.*?</p>", html, re.DOTALL):
         if TABLE_LINE.search(paragraph):
             log.warning("%s: a table came out as text: %s", page.file.src_uri, paragraph)
+    html = CODE.sub(lambda code: OPTION.sub(WHOLE, code[0]), html)
+    html = CELL.sub(lambda cell: INTERVAL.sub(WHOLE, cell[0]), html)
     link = r'<autoref optional identifier="\g<name>"><code>\g<name></code></autoref>'
     return ROLE.sub(link, html)
 

@@ -294,7 +294,7 @@ def learn(memory, frame):
     couple = np.int64(memory[child + SQUARES])
     work = np.int64(memory[NODES] - memory[child + STARTED])
     kind = REACHED if memory[frame + BEST] >= memory[frame + GOAL] else FAILED
-    memory[kind + couple] += np.uint64(min(1 + (work >> 4), 64))
+    memory[kind + couple] += np.uint64(1 + (work >> 4) if work < 1008 else 64)
 
 
 @kernel

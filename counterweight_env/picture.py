@@ -59,6 +59,8 @@ BOTTOM_HAND: Final = 292
 HAND_HEIGHT: Final = 84
 RAISED: Final = 6  # how far a legal card sticks out
 ROW: Final = 21  # more cards than this lie in two rows
+LEGAL_EDGE: Final = 3.0  # half of it lies on the card
+MARGIN: Final = 2.0  # between a card's side and its signs, so that no edge runs through them
 MIDDLE: Final = 142
 MIDDLE_HEIGHT: Final = 144
 PILES: Final = 252  # where the discards begin
@@ -211,7 +213,7 @@ def _card(
 ) -> Group:
     """One card. ``marks``: legal, dim (not legal), chosen (a ghost), new (a blue dot)."""
     radius = round(width * 0.1, 1)
-    edge, line = (GOLD, 3.0) if "legal" in marks else (PAPER_EDGE, 0.8)
+    edge, line = (GOLD, LEGAL_EDGE) if "legal" in marks else (PAPER_EDGE, 0.8)
     paper = PAPER
     if "dim" in marks or "chosen" in marks:
         paper = mixed(PAPER, FELT, 0.34)
@@ -241,11 +243,13 @@ def _face(
     colour = mixed(SUIT_COLOURS[suit], paper, 0.55 if ghost else 0.0)
     letter = RANK_LETTERS[rank].replace("T", "10")
     corner = min(19.0, max(10.0, width * 0.34))  # both signs fit in the strip an overlap leaves
-    middle = max(corner * 0.48, width * 0.17)
-    corner_size = corner * 0.86 if letter == "10" else corner
+    corner_size = corner * 0.78 if letter == "10" else corner
+    suit_size = corner * 0.74
+    widest = max(text_width(letter, corner_size), suit_size)
+    middle = max(corner * 0.48, width * 0.17, MARGIN + widest / 2)
     shapes: list[Rect | SuitMark | Text] = [
         Text(middle, corner * 0.98, letter, corner_size, colour, "middle", bold=True),
-        SuitMark(middle - corner * 0.37, corner * 1.12, corner * 0.74, suit, colour),
+        SuitMark(middle - suit_size / 2, corner * 1.12, suit_size, suit, colour),
     ]
     big = width * 0.5
     if height > corner * 2 + big * 0.8:

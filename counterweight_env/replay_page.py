@@ -24,6 +24,7 @@ STYLE: Final = """
 @media (prefers-color-scheme:dark){:root{--paper:#15211b;--ink:#edf2ec;--quiet:#9db3a7;
 --line:#33483d;--mark:#244136;--kept:#6fd391;--gave:#ff8a80}}
 *{box-sizing:border-box}
+[hidden]{display:none!important}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.45 FONTS}
 main{max-width:1120px;margin:0 auto;padding:14px;display:grid;gap:14px;
 grid-template-columns:minmax(0,1fr)}
@@ -31,7 +32,7 @@ grid-template-columns:minmax(0,1fr)}
 header{grid-column:1/-1}
 h1{font-size:20px;margin:0}
 p{margin:2px 0;color:var(--quiet)}
-.frame{display:none;width:100%;height:auto;max-height:78vh;border-radius:10px}
+.frame{display:none;width:100%;height:auto;max-width:83vh;margin:0 auto;border-radius:10px}
 .frame.on{display:block}
 nav{display:flex;gap:6px;align-items:center;margin-top:8px}
 nav input{flex:1;min-width:60px;accent-color:var(--kept)}

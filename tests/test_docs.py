@@ -6,10 +6,13 @@ import argparse
 import importlib
 import inspect
 import io
+import json
 import pydoc
 import re
+import runpy
 import shlex
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from contrast import contrast
 
 import agents
 import counterweight_env as cw
@@ -29,6 +33,7 @@ from train.cli import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
@@ -67,8 +72,8 @@ def test_every_block_has_a_language_that_is_tested(page: Path) -> None:
     [
         pytest.param(code, id=f"{page.name}:{line}")
         for page in PAGES
-        if page.name != "index.md"  # its blocks are the README's, as a test below holds
         for line, code in blocks(page, "python")
+        if page.name != "index.md" or code not in README  # run once
     ],
 )
 def test_python_in_the_docs_runs(code: str) -> None:
@@ -76,11 +81,18 @@ def test_python_in_the_docs_runs(code: str) -> None:
 
 
 def test_the_site_begins_with_what_the_readme_shows() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^```.*?^```", (DOCS / "index.md").read_text(encoding="utf-8"), re.S | re.M)
+    site = (DOCS / "index.md").read_text(encoding="utf-8")
+    shown = re.findall(r"(^<!-- command: test -->\n)?(^```.*?^```)", README, re.S | re.M)
     assert len(shown) == 4
-    for block in shown:
-        assert block in readme, f"docs/index.md has this otherwise than the README:\n{block}"
+    for is_test_command, block in shown:
+        if not is_test_command:
+            assert block in site, f"docs/index.md has this otherwise than the README:\n{block}"
+
+
+def test_the_readme_is_a_screen_and_a_half() -> None:
+    assert len(README.splitlines()) <= 100
+    pictures = re.findall(r"^!\[.+\]\((.+)\)$", README, re.M)
+    assert pictures == ["docs/images/table.svg", "docs/benchmarks/peers.svg"]
 
 
 def test_the_entry_point_in_the_docs_is_of_the_right_group() -> None:
@@ -234,7 +246,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if page.name != "index.md" and blocks(page, "bash")],
+    [page for page in PAGES if blocks(page, "bash")],
     ids=lambda page: page.name,
 )
 def test_commands_in_the_docs_run(
@@ -246,6 +258,9 @@ def test_commands_in_the_docs_run(
             place = f"{page.name}:{line}: {shlex.join(words)}"
             if words[0] == "cd":
                 monkeypatch.chdir(words[1])
+                continue
+            if words[0] == "cp":
+                shutil.copy(*words[1:])
                 continue
             if is_other(words):
                 continue
@@ -333,9 +348,8 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 
 def test_the_readme_has_the_commands_that_ci_runs() -> None:
-    text = (ROOT / "README.md").read_text()
     for name in ("train", "test"):
-        assert re.search(rf"<!-- command: {name} -->\n```bash\n.+?^```", text, re.S | re.M), name
+        assert re.search(rf"<!-- command: {name} -->\n```bash\n.+?^```", README, re.S | re.M), name
 
 
 def test_every_page_is_in_the_sites_navigation() -> None:
@@ -344,6 +358,48 @@ def test_every_page_is_in_the_sites_navigation() -> None:
     assert sorted(listed) == sorted(
         page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")
     )
+
+
+def test_the_sites_style_is_there_and_readable() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    [name] = re.findall(r"^extra_css:\n  - (.+)$", settings, re.M)
+    style = (DOCS / name).read_text(encoding="utf-8")
+    assert not re.search(r"https?:|@import|url\(", style)
+    assert settings.count("primary: custom") == 2
+    bar = re.findall(r"--md-primary-[fb]g-color: (.+);", style)
+    links = re.findall(r'scheme="(\w+)"\] \{\n  --md-typeset-a-color: (.+);', style)
+    papers = {"default": "#ffffff", "slate": "#1e2129"}  # the theme's
+    assert {scheme for scheme, _ in links} == set(papers)
+    for ink, paper in [tuple(bar), *((colour, papers[scheme]) for scheme, colour in links)]:
+        assert contrast(ink, paper) >= 4.5, (ink, paper)
+    # A name in a table is not broken in its middle.
+    assert re.search(r"td code,\n.*th code \{\n  word-break: normal;", style)
+    assert re.search(r"\.whole \{\n  white-space: nowrap;", style)
+
+
+def test_options_and_intervals_are_kept_in_one_piece_on_the_site(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("mkdocs", "mkdocs.structure", "mkdocs.structure.files"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    sys.modules["mkdocs.structure.files"].File = object  # type: ignore[attr-defined]
+    hooks = runpy.run_path(str(ROOT / ".ci" / "site_hooks.py"))
+
+    def made(html: str) -> Any:
+        return hooks["on_page_content"](html, None)
+
+    whole = '<span class="whole">{}</span>'
+    assert made("<code>x\n--max-deals -1 a-b</code>") == (
+        f"<code>x\n{whole.format('--max-deals')} {whole.format('-1')} a-b</code>"
+    )
+    interval = "(-0.5 to +12%)"
+    assert made(f"<td>1 {interval}</td>") == f"<td>1 {whole.format(interval)}</td>"
+    for other in (
+        "<p>a --b (0.1 to 0.2)</p>",
+        "<pre><code>x --y</code></pre>",
+        "<code><i>x</i> --y</code>",
+    ):
+        assert made(other) == other
 
 
 @pytest.mark.parametrize("package", [cw, agents], ids=lambda package: package.__name__)
@@ -422,6 +478,39 @@ def test_the_environments_arguments_are_as_they_are() -> None:
     for name, kind in made.items():
         signature = inspect.signature(kind).parameters
         assert listed[name] == {key: repr(value.default) for key, value in signature.items()}
+
+
+def test_the_readmes_ladder_is_that_of_the_players() -> None:
+    """Elo of both rule sets, row by row; the README may leave players out."""
+    ladder = (DOCS / "agents.md").read_text(encoding="utf-8")
+    measured = {}
+    for rules in ("classic", "exchange"):
+        after = ladder.partition(f"\n**{rules}**\n")[2]
+        deals = re.search(r"^(\d+) duplicate deals", after, re.M)
+        assert deals is not None
+        assert f"{deals[1]} ({rules})" in README
+        table = after.partition("\n\nScores of")[0]
+        measured[rules] = dict(re.findall(r"^\| (`.+?`) \| (.+?) \|", table, re.M))
+    rows = re.findall(r"^\| (`.+?`) \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", README, re.M)
+    assert len(rows) >= 5
+    for player, classic, exchange in rows:
+        assert classic == measured["classic"][player], player
+        assert exchange == measured["exchange"][player], player
+    for rules, column in (("classic", 1), ("exchange", 2)):
+        elo = [int(row[column].split()[0]) for row in rows]
+        assert elo == sorted(elo, reverse=True), rules
+
+
+def test_numbers_of_the_pages_are_the_same_in_the_notebooks() -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    quoted = []
+    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+            if cell["cell_type"] == "markdown":
+                quoted += re.findall(r"(\d\.\d+) \(interval (\d.+?)\)", "".join(cell["source"]))
+    assert quoted
+    for value, interval in quoted:
+        assert f"{value} ({interval})" in pages
 
 
 def test_the_citation_names_the_version() -> None:

@@ -29,6 +29,7 @@ from xml.etree import ElementTree
 import gymnasium as gym
 import numpy as np
 import pytest
+from contrast import contrast
 from endings import move_results
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.utils.env_checker import check_env
@@ -42,7 +43,7 @@ from counterweight_env.envs.vector import CounterweightVectorEnv
 from counterweight_env.picture import HEIGHT, WIDTH, table_picture
 from counterweight_env.raster import gif_bytes, pixels, png_bytes
 from counterweight_env.record import Fault, GameRecord, read_records, write_records
-from counterweight_env.replay_page import page_text
+from counterweight_env.replay_page import STYLE, page_text
 from counterweight_env.shapes import Group, Picture, Rect, SuitMark, Text, words_and_suits
 from counterweight_env.story import Step, judge, story, story_pictures
 from counterweight_env.svg import animated_svg, svg_text
@@ -305,7 +306,13 @@ def assert_readable(picture: Picture) -> None:
             assert shape.y + shape.height <= HEIGHT, shape
     found = [piece for piece in pieces(picture) if piece.name != "back" and len(piece.name) == 2]
     for place, piece in enumerate(found):
+        [paper] = [part for part in piece.shapes if isinstance(part, Rect) and part.stroke_width][
+            :1
+        ]
         signs = [part for part in piece.shapes if isinstance(part, (Text, SuitMark))][:2]
+        for sign in signs:
+            left = sign.x - sign.width / 2 if isinstance(sign, Text) else sign.x
+            assert left >= paper.x + paper.stroke_width / 2, f"an edge runs through {sign}"
         # Three quarters of a sign tell which it is.
         right = piece.x + 0.75 * max(_right(sign) for sign in signs)
         top, bottom = piece.y + 3, piece.y + signs[1].y
@@ -827,6 +834,21 @@ def test_the_page_holds_every_turn_and_verdict(rules: str) -> None:
     assert not {"src", "srcset", "data", "action"} & {key for key, _ in page.attributes}
     hrefs = [value for key, value in page.attributes if key == "href"]
     assert all(str(value).startswith("#") for value in hrefs)
+
+
+def test_the_page_is_readable_on_light_and_dark_paper() -> None:
+    light, dark = re.findall(r":root\{(?:color-scheme:light dark;)?(--.*?)\}", STYLE, re.S)
+    for colours in (light, dark):
+        found = dict(re.findall(r"--(\w+):(#\w{6})", colours))
+        for ink, paper in itertools.product(("ink", "quiet", "kept", "gave"), ("paper", "mark")):
+            assert contrast(found[ink], found[paper]) >= 4.5, (ink, paper, found)
+
+
+def test_what_the_page_hides_stays_hidden() -> None:
+    # The browser's own rule for `hidden` gives way to any `display` of a style sheet.
+    text = page_text(recorded(SMALL, 1), story(recorded(SMALL, 1), 0))
+    assert re.search(r"<nav hidden>", text)
+    assert "\n[hidden]{display:none!important}\n" in text
 
 
 def test_the_animated_svg_shows_every_turn_and_the_last_to_still_viewers() -> None:
