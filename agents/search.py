@@ -269,6 +269,71 @@ def search_row(
 
 
 @kernel
+def search_game(
+    game, table, player, word, kind, worlds, nodes, memory, weights, scratch, pair, pool, candidates
+):
+    """Searches one decision.
+
+    Args:
+        game: The record, as the player sees it.
+        table: One ``RULE_TABLE`` record.
+        player: Who moves.
+        word: Random bits, on which everything by chance depends.
+        kind: How rollouts go on and end.
+        worlds: Worlds, at most.
+        nodes: Positions that the exact solver may look at for one leaf value.
+        memory: ``Workspace(...).memory``; emptied first.
+        weights: Of the leaf value.
+        scratch: (FEATURES,) float64 of scratch space.
+        pair: (2,) of dtype STATE, the same.
+        pool: (deck size,) uint8, the same.
+        candidates: (MAX_CANDIDATES, 2) int64 to write to: what the mover can do.
+
+    Returns:
+        The mean value of each candidate for the mover, (count,) float64, and which one is best.
+        Those that fell behind were not tried in all worlds.
+    """
+    count = list_candidates(game, table, player, candidates)
+    forget(memory)
+    stream = np.empty(1, np.uint64)
+    stream[0] = mix_bits(word)
+    orders = count_orders(game, table, player)
+    if orders > worlds:
+        orders = 0
+    number = worlds - worlds % orders if orders > 0 else worlds
+    if game["stock_size"] == 0 and kind == TO_EXHAUSTION:
+        number = 1
+    alive = np.ones(count, np.bool_)
+    totals = np.zeros(count)
+    tried = np.zeros(count)
+    crosses = np.zeros((count, count))
+    values = np.zeros(count)
+    search_row(
+        game,
+        table,
+        player,
+        stream,
+        kind,
+        number,
+        orders,
+        nodes,
+        memory,
+        weights,
+        scratch,
+        pair,
+        pool,
+        candidates,
+        count,
+        alive,
+        totals,
+        crosses,
+        values,
+        tried,
+    )
+    return totals / tried, leader(count, alive, totals)
+
+
+@kernel
 def search_rows(
     games,
     tables,
@@ -292,33 +357,18 @@ def search_rows(
     scratch = np.empty(FEATURES)
     pair = np.empty(2, STATE)
     candidates = np.empty((MAX_CANDIDATES, 2), np.int64)
-    stream = np.empty(1, np.uint64)
     for row in range(games.size):
         player = np.int64(players[row])
-        count = list_candidates(games[row], table, player, candidates)
-        actions[row] = candidates[0, 0]
-        if count == 1 and means.shape[0] == 0:
+        if means.shape[0] == 0 and list_candidates(games[row], table, player, candidates) == 1:
+            actions[row] = candidates[0, 0]
             continue
-        forget(memory)
-        stream[0] = mix_bits(words[row])
-        orders = count_orders(games[row], table, player)
-        if orders > worlds:
-            orders = 0
-        number = worlds - worlds % orders if orders > 0 else worlds
-        exhausted = games[row]["stock_size"] == 0 and kind == TO_EXHAUSTION
-        alive = np.ones(count, np.bool_)
-        totals = np.zeros(count)
-        tried = np.zeros(count)
-        crosses = np.zeros((count, count))
-        values = np.zeros(count)
-        search_row(
+        found, best = search_game(
             games[row],
             table,
             player,
-            stream,
+            words[row],
             kind,
-            1 if exhausted else number,
-            orders,
+            worlds,
             nodes,
             memory,
             weights,
@@ -326,19 +376,12 @@ def search_rows(
             pair,
             pool,
             candidates,
-            count,
-            alive,
-            totals,
-            crosses,
-            values,
-            tried,
         )
-        actions[row] = candidates[leader(count, alive, totals), 0]
+        actions[row] = candidates[best, 0]
         if means.shape[0]:
-            for i in range(count):
-                mean = totals[i] / tried[i]
-                if not means[row, candidates[i, 0]] >= mean:
-                    means[row, candidates[i, 0]] = mean
+            for i in range(found.size):
+                if not means[row, candidates[i, 0]] >= found[i]:
+                    means[row, candidates[i, 0]] = found[i]
 
 
 # --- The players --------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_suppo
 from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor, VecNormalize
 
 import counterweight_env  # noqa: F401 - registers Counterweight-v0
+from agents.policy import load_network
 from counterweight_env import Game, GameBatch, IllegalActionError, observation_layout, settle
 from train import checkpoint as checkpoints
 from train import self_play
@@ -631,6 +632,8 @@ def test_the_pool_is_saved_with_those_that_running_games_still_have(tmp_path: Pa
         ("network", "cnn"),
         ("hidden", 0),
         ("ending_games", -1),
+        ("search_games", -1),
+        ("search_worlds", 0),
         ("average_decay", 1.5),
         ("select_every", 0),
         ("final_ent_coef", -0.1),
@@ -890,6 +893,22 @@ def test_self_play_alone_needs_no_opponents(tmp_path: Path) -> None:
     )
     evaluation = self_play.run(config, tmp_path / "run", progress=False)
     assert [match.b for match in evaluation.matches] == ["random", "greedy"]
+
+
+def test_a_run_may_start_from_the_search_player(tmp_path: Path) -> None:
+    config = dataclasses.replace(TINY, search_games=16, search_worlds=4, search_epochs=2)
+    with pytest.raises(ValueError, match=r"search_games.*mlp"):
+        dataclasses.replace(PLAIN, search_games=16)
+    networks = []
+    for name, given in (("one", config), ("two", config), ("none", TINY)):
+        given = dataclasses.replace(given, total_steps=256)
+        self_play.run(given, tmp_path / name, progress=False)
+        networks.append(load_network(tmp_path / name / "network.npz").arrays)
+    for array, kept in networks[0].items():
+        np.testing.assert_array_equal(kept, networks[1][array])
+        same = np.array_equal(kept, networks[2][array])
+        assert same == array.startswith("ending"), array  # its loss has no part in endings
+    assert metrics_of(tmp_path / "one").Scalars("search/loss")[0].value > 0
 
 
 def test_a_full_folder_is_refused_without_resume(uninterrupted: Path, tmp_path: Path) -> None:

@@ -60,6 +60,11 @@ class TrainConfig:
             first decision is learnt from; it then stays as it is. 0: no such fit. Only with
             ``network="moves"`` and ``blocked="pass"``.
         ending_epochs: Passes over them.
+        search_games: Games that the search player plays against itself; the scorer of the time
+            before exhaustion is fitted to what the search made of each move, and training starts
+            from there. 0: it starts from chance. Only with ``network="moves"``.
+        search_worlds: Worlds a decision of that search, at most.
+        search_epochs: Passes over its decisions.
         average_decay: What evaluation and the shipped network use is an average of the weights,
             that keeps this part of itself from rollout to rollout; 0 is the weights as they are.
             Only with ``network="moves"``, as are the next two.
@@ -105,6 +110,9 @@ class TrainConfig:
     solve_nodes: int = 4000
     ending_games: int = 1500
     ending_epochs: int = 12
+    search_games: int = 0
+    search_worlds: int = 64
+    search_epochs: int = 10
     average_decay: float = 0.9
     select_every: int = 500_000
     select_deals: int = 150
@@ -144,10 +152,17 @@ class TrainConfig:
             raise ValueError(f"ending_games must be 0 for {self.rules}, got {self.ending_games!r}")
         self._check_int("seed", 0)
         self._check_int("ending_games", 0)
+        self._check_int("search_games", 0)
         for name in ("total_steps", "num_envs", "n_steps", "n_epochs", "snapshot_every"):
             self._check_int(name, 1)
         for name in ("hidden", "solve_nodes", "ending_epochs", "select_every", "select_deals"):
             self._check_int(name, 1)
+        for name in ("search_worlds", "search_epochs"):
+            self._check_int(name, 1)
+        if self.search_games and self.network != "moves":
+            raise ValueError(
+                f'search_games needs network="moves", got {self.search_games} and {self.network!r}'
+            )
         for name in ("checkpoint_every", "keep_checkpoints", "eval_deals", "threads"):
             self._check_int(name, 1)
         self._check_int("batch_size", 2)

@@ -24,6 +24,7 @@ from counterweight_env.kernels import LEFT, ONE, kernel, lowest_bit, right_cards
 from counterweight_env.plugins import make_agent
 from counterweight_env.rules import Rules, as_rules
 from counterweight_env.settle import TABLE_SIZE
+from train.fitting import fit_scorer
 
 if TYPE_CHECKING:  # it needs SB3, and solving endings does not
     from train.network import MoveNet
@@ -233,51 +234,26 @@ def fit_endings(
     """Fits the scorer of endings to solved decisions.
 
     The loss is the negative logarithm of the probability of a right move, plus half the squared
-    error of the value. The learning rate falls to 0.
+    error of the value. Other arguments are those of :func:`train.fitting.fit_scorer`.
 
     Returns:
         The mean loss of each epoch.
     """
-    scorer = net.ending
-    optimizer = torch.optim.Adam(scorer.parameters(), lr=learning_rate)
-    generator = np.random.default_rng(seed)
-    ends = np.cumsum(data.counts)
-    steps = epochs * -(-len(data) // batch_size)
-    step = 0
-    losses = []
-    for _ in range(epochs):
-        order = generator.permutation(len(data))
-        total = 0.0
-        for start in range(0, len(data), batch_size):
-            chosen = order[start : start + batch_size]
-            counts = data.counts[chosen]
-            moves = _ranges(ends[chosen] - counts, counts)
-            owners = torch.from_numpy(np.repeat(np.arange(len(chosen)), counts))
-            right = torch.from_numpy(data.right[moves].astype(np.float32))
-            scores, hidden = scorer(torch.from_numpy(data.rows[moves].astype(np.float32)))
-            sums = torch.zeros(len(chosen), hidden.shape[1]).index_add(0, owners, hidden)
-            values = torch.tanh(scorer.value(sums / torch.from_numpy(counts)[:, None])[:, 0])
-            most = torch.full((len(chosen),), -1e9).scatter_reduce(
-                0, owners, scores.detach(), "amax"
-            )
-            weights = torch.exp(scores - most[owners])
-            every = torch.zeros(len(chosen)).index_add(0, owners, weights)
-            kept = torch.zeros(len(chosen)).index_add(0, owners, weights * right)
-            goal = torch.from_numpy(data.values[chosen].astype(np.float32))
-            loss = (torch.log(every) - torch.log(kept + 1e-9)).mean()
-            loss = loss + 0.5 * torch.nn.functional.mse_loss(values, goal)
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate * (1 - step / steps)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            step += 1
-            total += float(loss.detach()) * len(chosen)
-        losses.append(total / len(data))
-    return losses
+    return fit_scorer(
+        net.ending,
+        data.rows,
+        data.right,
+        data.counts,
+        data.values,
+        _miss,
+        epochs,
+        batch_size,
+        learning_rate,
+        seed,
+    )
 
 
-def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The indexes of several stretches, one after the other."""
-    shifts = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    return np.arange(len(shifts)) + shifts
+def _miss(
+    logs: torch.Tensor, right: torch.Tensor, owners: torch.Tensor, nothing: torch.Tensor
+) -> torch.Tensor:
+    return -torch.log(nothing.index_add(0, owners, torch.exp(logs) * right) + 1e-9)

@@ -61,6 +61,7 @@ from train.endings import fit_endings, solve_decisions
 from train.evaluate import Evaluation, evaluate, write_text
 from train.network import MovePolicy
 from train.opponents import OpponentPool, PolicySnapshot
+from train.search_data import fit_search, search_decisions
 from train.selection import Selection
 from train.vec_env import SelfPlayVecEnv
 
@@ -106,6 +107,8 @@ def run(
         model = _new_model(config, env)
         if config.network == "moves" and config.ending_games:
             _learn_endings(config, model, logger, workers)
+        if config.search_games:
+            _learn_from_search(config, model, logger, workers)
         pool.add(model.policy, 0)
         pool.install(env)
     else:
@@ -187,6 +190,23 @@ def _learn_endings(config: TrainConfig, model: MaskablePPO, logger: Logger, work
     )
     logger.record("endings/decisions", len(data))
     logger.record("endings/loss", losses[-1])
+
+
+def _learn_from_search(
+    config: TrainConfig, model: MaskablePPO, logger: Logger, workers: int
+) -> None:
+    """Fits the scorer of the time before exhaustion to what the search made of each move."""
+    data = search_decisions(
+        config.rules, config.search_games, config.search_worlds, config.seed, workers
+    )
+    losses = fit_search(
+        model.policy.move_net,  # type: ignore[arg-type]
+        data,
+        config.search_epochs,
+        seed=config.seed,
+    )
+    logger.record("search/decisions", len(data))
+    logger.record("search/loss", losses[-1])
 
 
 def _open_folder(out: Path, config: TrainConfig, resume: bool) -> None:
