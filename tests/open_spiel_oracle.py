@@ -1,13 +1,16 @@
 """The exact value of a tiny deck, from the reference game and a linear program alone.
 
-Knows nothing of OpenSpiel nor of the engine: it deals every hand and table, plays every line of the
-reference game, keys information sets by what a player saw of its events, and solves the
-sequence form (Koller, Megiddo and von Stengel, 1994).
+Knows nothing of OpenSpiel, of the engine nor of the solver: it deals every order of the cards,
+plays every line of the reference game, keys information sets by what a player saw of its events,
+and solves the sequence form (Koller, Megiddo and von Stengel, 1994).
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations, permutations
 from typing import Any
 
@@ -15,6 +18,8 @@ import numpy as np
 from reference_game import ReferenceGame
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
+
+from counterweight_env import Rules
 
 ROOT = ((), -1)  # the empty sequence
 
@@ -29,6 +34,54 @@ def all_deals(deck_size: int, hand_size: int) -> Iterator[tuple[int, ...]]:
                 yield (*first, *second, *table)
 
 
+@dataclass
+class Node:
+    """One position of a game written out in full, for one order of all cards."""
+
+    deck: list[int]
+    line: list[int]
+    mover: int = -1
+    seen: Hashable = None
+    payoff: float = 0.0
+    children: dict[int, Node] = field(default_factory=dict)
+
+
+def written_out(rules: Rules, table: tuple[int, int]) -> list[Node]:
+    """Every order of the cards that starts with a table, each as likely, with all lines of play."""
+    size = rules.hand_size
+    fields: dict[str, Any] = {
+        "variant": rules.variant,
+        "ranks": rules.ranks,
+        "suits": rules.suits,
+        "hand_size": size,
+        "blocked": rules.blocked,
+    }
+
+    def decks() -> Iterator[list[int]]:
+        rest = sorted(set(range(rules.deck_size)) - set(table))
+        for first in combinations(rest, size):
+            others = sorted(set(rest) - set(first))
+            for second in combinations(others, size):
+                for stock in permutations(sorted(set(others) - set(second))):
+                    yield [*first, *second, *table, *stock]
+
+    def node_of(deck: list[int], game: ReferenceGame, line: list[int]) -> Node:
+        node = Node(deck, line)
+        if game.done:
+            node.payoff = float(game.returns[0])
+            return node
+        node.mover = game.to_move
+        node.seen = _seen(game, node.mover, tuple(deck[: 2 * size + 2]))
+        saved = pickle.dumps(game)  # several times faster to copy than by deepcopy
+        for action in game.legal_actions():
+            after = pickle.loads(saved)
+            after.step(action)
+            node.children[action] = node_of(deck, after, [*line, action])
+        return node
+
+    return [node_of(deck, ReferenceGame(deck, **fields), []) for deck in decks()]
+
+
 def _seen(game: ReferenceGame, player: int, deal: tuple[int, ...]) -> Hashable:
     """What a player has seen, with open discards."""
     size = game.hand_size
@@ -39,38 +92,40 @@ def _seen(game: ReferenceGame, player: int, deal: tuple[int, ...]) -> Hashable:
     return (player, hand, deal[2 * size :], events, game.chosen)
 
 
-def exact_value(deck_size: int, hand_size: int, **rules: Any) -> float:
-    """Return the value of the game for player 0, for a deck with one stock card."""
-    deals = list(all_deals(deck_size, hand_size))
+def value_of(roots: list[Node]) -> float:
+    """The value for player 0 of a game written out, by a linear program over the sequence form."""
     sequences: list[dict[Hashable, int]] = [{ROOT: 0}, {ROOT: 0}]
     sets: list[dict[Hashable, tuple[int, list[int]]]] = [{}, {}]  # parent sequence, own sequences
     payoffs: dict[tuple[int, int], float] = {}
 
-    def walk(deal: tuple[int, ...], deck: list[int], line: list[int], last: list[int]) -> None:
-        game = ReferenceGame(deck, hand_size=hand_size, **rules)
-        for action in line:
-            game.step(action)
-        if game.done:
+    def walk(node: Node, last: list[int]) -> None:
+        if node.mover < 0:
             key = (last[0], last[1])
-            payoffs[key] = payoffs.get(key, 0.0) + game.returns[0] / len(deals)
+            payoffs[key] = payoffs.get(key, 0.0) + node.payoff / len(roots)
             return
-        mover = game.to_move
-        seen = _seen(game, mover, deal)
-        legal = game.legal_actions()
-        numbers = sequences[mover]
-        own = [numbers.setdefault((seen, action), len(numbers)) for action in legal]
-        kept = sets[mover].setdefault(seen, (last[mover], own))
-        assert kept == (last[mover], own)  # perfect recall
-        for action, sequence in zip(legal, own, strict=True):
+        numbers = sequences[node.mover]
+        own = [numbers.setdefault((node.seen, a), len(numbers)) for a in node.children]
+        kept = sets[node.mover].setdefault(node.seen, (last[node.mover], own))
+        assert kept == (last[node.mover], own)  # perfect recall
+        for sequence, child in zip(own, node.children.values(), strict=True):
             after = last.copy()
-            after[mover] = sequence
-            walk(deal, deck, [*line, action], after)
+            after[node.mover] = sequence
+            walk(child, after)
 
-    for deal in deals:
-        rest = [card for card in range(deck_size) if card not in deal]
-        assert len(rest) == 1
-        walk(deal, [*deal, *rest], [], [0, 0])
+    for root in roots:
+        walk(root, [0, 0])
     return _solve(payoffs, sets, [len(numbers) for numbers in sequences])
+
+
+@lru_cache(maxsize=8)
+def exact_value(rules: Rules) -> float:
+    """The value of a whole deck for player 0, who moves first, with open discards.
+
+    The starting table is public and by chance, so each is a game of its own; none is left out for
+    being like another.
+    """
+    tables = list(permutations(range(rules.deck_size), 2))
+    return sum(value_of(written_out(rules, table)) for table in tables) / len(tables)
 
 
 def _constraints(

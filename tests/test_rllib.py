@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -317,12 +318,14 @@ def test_a_configuration_survives_json() -> None:
 # --- The cluster --------------------------------------------------------------------------------
 
 
+NODE = {"num_cpus": 1, "object_store_memory": 10**8}
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Two nodes with one processor each, to which this process is connected."""
-    options = {"num_cpus": 1, "object_store_memory": 10**8}
-    made = Cluster(initialize_head=True, head_node_args={**options, "include_dashboard": False})
-    made.add_node(**options)
+    made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    made.add_node(**NODE)
     ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
     yield made
     ray.shutdown()
@@ -447,7 +450,7 @@ class TestOnTwoNodes:
         group = algorithm.env_runner_group
         pids = group.foreach_env_runner(lambda runner: os.getpid(), local_env_runner=False)
         os.kill(pids[0], signal.SIGKILL)
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 300
         while group.num_remote_worker_restarts() < 1 or group.num_healthy_remote_workers() < 2:
             assert time.monotonic() < deadline
             before = algorithm.training_iteration
@@ -561,6 +564,44 @@ def test_what_cannot_be_done_is_said_in_a_sentence(cluster: Cluster, tmp_path: P
             command(*arguments)
 
 
+def lose_a_node(cluster: Cluster) -> None:
+    """Kills all processes of the second node, as when its machine is switched off."""
+    (worker,) = cluster.worker_nodes
+    cluster.remove_node(worker, allow_graceful=False)
+
+
+class EnoughError(Exception):
+    """Ends a run from its callback."""
+
+
+def test_a_run_outlives_the_loss_of_a_whole_node(cluster: Cluster, tmp_path: Path) -> None:
+    """It plays on with the env runner that is left, and has both again once there is a node."""
+    rows: list[dict[str, Any]] = []
+    deadline = time.monotonic() + 300
+
+    def watch(row: dict[str, Any]) -> None:
+        rows.append(row)
+        runners = [row["env_runners"] for row in rows]
+        if len(rows) == 2:
+            assert runners == [2, 2]
+            lose_a_node(cluster)
+        elif runners[-1] == 1 and runners.count(1) == 1:
+            cluster.add_node(**NODE)
+        elif 1 in runners and runners[-1] == 2:
+            raise EnoughError
+        assert time.monotonic() < deadline
+
+    try:
+        with pytest.raises(EnoughError):
+            run(CONFIG, tmp_path, 1_000, on_iteration=watch)
+    finally:
+        if not cluster.worker_nodes:
+            cluster.add_node(**NODE)
+    assert rows[-1]["restarts"] >= 1
+    for before, row in pairwise(rows):
+        assert row["decisions"] >= before["decisions"] + CONFIG.batch_size
+
+
 class Stubborn(CounterweightMultiAgentEnv):
     """An environment in which every action turns out illegal."""
 
@@ -644,6 +685,32 @@ def test_a_task_whose_process_dies_is_done_again(cluster: Cluster, tmp_path: Pat
 
     assert sorted(run_ray_tasks(die_once, range(5), 2)) == [0, 1, 4, 9, 16]
     assert (tmp_path / "2").exists()
+
+
+def test_a_task_whose_node_is_lost_is_done_again(cluster: Cluster, tmp_path: Path) -> None:
+    def note(number: int) -> int:
+        node = ray.get_runtime_context().get_node_id()
+        (tmp_path / f"{number} {node}").touch()
+        while not (tmp_path / "lost").exists():
+            time.sleep(0.05)
+        return number * number
+
+    def lose() -> None:
+        deadline = time.monotonic() + 300
+        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        lose_a_node(cluster)
+        (tmp_path / "lost").touch()
+
+    thread = Thread(target=lose)
+    thread.start()
+    try:
+        assert sorted(run_ray_tasks(note, range(4), 2)) == [0, 1, 4, 9]
+    finally:
+        thread.join()
+        cluster.add_node(**NODE)
+    starts = Counter(path.name.split()[0] for path in tmp_path.glob("* *"))
+    assert sorted(starts.values()) == [1, 1, 1, 2]
 
 
 def test_a_task_that_always_dies_is_an_error(cluster: Cluster) -> None:

@@ -20,6 +20,8 @@ from train.small_games.tree import Endings, Tree, build_tree, check_size
 __all__ = ["Equilibrium", "Point", "Solver", "exact_endings", "solve_game"]
 
 UNLIMITED: Final = 2**62
+#: What a solver keeps of a leaf beside its payoff.
+SEQUENCE_PAIR: Final = np.dtype([("sequence", np.int32, 2)])
 #: A best response is looked for after the first iteration, and each time after this much more.
 CHECK_GROWTH: Final = 1.5
 
@@ -55,10 +57,10 @@ class Solver:
     def __init__(self, tree: Tree, values: np.ndarray) -> None:
         self.tree = tree
         self.iterations = 0
-        payoffs = tree.leaves["weight"] * values[tree.leaves["ending"]]
-        matters = payoffs != 0.0  # a draw adds nothing
-        self._leaves = tree.leaves[matters]
-        self._payoffs = payoffs[matters]
+        matters = (values != 0.0)[tree.leaves["ending"]]  # a draw adds nothing
+        self._leaves = tree.leaves["sequence"][matters].view(SEQUENCE_PAIR)[:, 0]
+        self._payoffs = tree.leaves["weight"][matters]
+        self._payoffs *= values[tree.leaves["ending"][matters]]
         sizes = tree.num_sequences
         self.chances = [np.zeros(n) for n in sizes]
         self._regrets = [np.zeros(n) for n in sizes]
@@ -245,9 +247,11 @@ def solve_game(
     for number, (table, _) in enumerate(tables, 1):
         tree = build_tree(rules, table, endings, keep_records=keep)
         values = _more_values(endings, values)
-        solver = Solver(tree, values)
-        curves.append(_run(solver, target, max_iterations))
         sizes += (tree.num_sets.sum(), tree.num_sequences.sum(), len(tree.leaves))
+        solver = Solver(tree, values)
+        if not keep:
+            tree.leaves = tree.leaves[:0].copy()  # most of the memory; the solver has its own
+        curves.append(_run(solver, target, max_iterations))
         if keep:
             solvers.append(solver)
         if progress is not None:
@@ -257,6 +261,7 @@ def solve_game(
                 f"{last.iterations} iterations, exploitability {last.exploitability:.1e}, "
                 f"{time.process_time() - started:.1f} s"
             )
+        del tree, solver  # before the next is built
     weights = [weight for _, weight in tables]
     seconds = time.process_time() - started
     curve = _merge_curves(curves, weights)

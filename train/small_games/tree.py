@@ -681,17 +681,19 @@ _GROWING: Final[dict[str, tuple[int, bool, Any, tuple[int, ...]]]] = {
 def _room(rules: Rules) -> np.ndarray:
     """What the expansion of one node may take of each counter, at most; (COUNTERS,) int64."""
     unknown = rules.deck_size - 2
-    hands = max(comb(unknown, k) for k in range(min(rules.hand_size, unknown) + 1))
+    sizes = range(min(rules.hand_size, unknown) + 1)
+    hands = max(comb(unknown, k) for k in sizes)
+    pairs = max(comb(unknown, k) * comb(unknown - k, other) for k in sizes for other in sizes)
     events = unknown * unknown + 2
     # A hand has at most its ordered pairs and single cards as actions.
-    own_actions = hands * rules.hand_size**2 + 2 * hands
+    actions = rules.hand_size**2 + 2
     room = np.zeros(COUNTERS, np.int64)
-    room[SEQUENCES : SEQUENCES + 2] = own_actions + events * hands
+    room[SEQUENCES : SEQUENCES + 2] = (actions + events) * hands
     room[SETS : SETS + 2] = hands
     room[STEPS : STEPS + 2] = 1 + events
     room[USED_SOURCES : USED_SOURCES + 2] = events * hands * rules.hand_size**2
     room[LISTED : LISTED + 2] = events * hands
-    room[LEAVES] = own_actions * hands
+    room[LEAVES] = actions * pairs  # the other player's hand has none of the same cards
     room[NODES] = events
     room[STACKED] = events
     room[ENDINGS] = room[LEAVES]
@@ -728,14 +730,17 @@ def build_tree(
             old = arrays[name]
             size = old.shape[1] if by_player else old.shape[0]
             need = used + int(room[0, counter])
-            if need > size:
+            if need > size and by_player:
                 size = need + used
-                new = np.zeros((2, size, *axes) if by_player else (size, *axes), dtype)
-                if by_player:
-                    new[:, :used] = old[:, :used]
-                else:
-                    new[:used] = old[:used]
+                new = np.zeros((2, size, *axes), dtype)
+                new[:, :used] = old[:, :used]
                 arrays[name] = new
+            elif need > size and used == 0:
+                size = need
+                arrays[name] = np.zeros((size, *axes), dtype)
+            elif need > size:
+                size = need + used // 4
+                old.resize((size, *axes), refcheck=False)  # without a copy: leaves are the most
             room[1, counter : counter + (2 if by_player else 1)] = size
         endings.size = int(counters[ENDINGS])
         endings.reserve(int(room[0, ENDINGS]))
@@ -747,18 +752,22 @@ def build_tree(
     place_of = np.full(1 << rules.deck_size, -1, np.int32)
     finished = False
     while not finished:
-        growing = [arrays[name] for name in _GROWING]
         filed = (endings.keys, endings.slots, place_of)
-        finished = grow(*(rule_table(rules), counters, room, *growing, *filed))
+        finished = grow(*(rule_table(rules), counters, room, *arrays.values(), *filed))
         if not finished:
             make_room()
     endings.size = int(counters[ENDINGS])
     kept: dict[str, Any] = {}
     for name, (counter, by_player, _, _) in _GROWING.items():
+        array = arrays.pop(name)  # large ones should not be there twice
         if name in ("stack", "list_hands", "list_sequences"):
             continue
         used = int(counters[counter : counter + 2].max() if by_player else counters[counter])
-        kept[name] = arrays[name][:, :used].copy() if by_player else arrays[name][:used].copy()
+        if by_player:
+            kept[name] = array[:, :used].copy()
+        else:
+            array.resize(used, refcheck=False)
+            kept[name] = array
     return Tree(
         rules,
         table,
