@@ -23,16 +23,16 @@ from train.self_play import run
 #: What is changed, and how.
 VARIANTS: Final[dict[str, dict[str, Any]]] = {
     "all": {},
-    "one seat learns": {"both_seats": False, "endings": "learn"},
-    "no fit to solved endings": {"endings": "learn", "ending_games": 0},
-    "fit, for perfect endings": {"endings": "exact"},
+    "one seat learns": {"both_seats": False},
+    "no fit to solved endings": {"ending_games": 0},
+    "a fit that stays as it is": {"endings": "scorer"},
+    "the same, for perfect endings": {"endings": "exact"},
     "no averaged weights": {"average_decay": 0.0},
     "no opponents but itself": {"self_share": 1.0, "past_share": 0.0, "baseline_share": 0.0},
     "gamma 0.99": {"gamma": 0.99},
     "start from the search player": {"search_games": 600},
     "plain MLP, more decisions": {
         "network": "mlp",
-        "endings": "learn",
         "ending_games": 0,
         "total_steps": 1_600_000,
     },

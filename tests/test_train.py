@@ -695,6 +695,7 @@ TINY = TrainConfig(
     batch_size=64,
     n_epochs=2,
     hidden=16,
+    endings="scorer",
     ending_games=16,
     ending_epochs=2,
     select_every=512,
@@ -893,6 +894,22 @@ def test_self_play_alone_needs_no_opponents(tmp_path: Path) -> None:
     )
     evaluation = self_play.run(config, tmp_path / "run", progress=False)
     assert [match.b for match in evaluation.matches] == ["random", "greedy"]
+
+
+def test_a_fit_to_solved_endings_stays_or_goes_on_learning(tmp_path: Path) -> None:
+    config = dataclasses.replace(TINY, total_steps=256, average_decay=0.0)
+    fitted = self_play.run(config, tmp_path / "fitted", progress=False)
+    assert len(fitted.matches) == 2
+    for endings, learns in (("scorer", False), ("exact", False), ("learn", True)):
+        out = tmp_path / endings
+        longer = dataclasses.replace(config, endings=endings, total_steps=512, select_every=256)
+        self_play.run(longer, out, progress=False)
+        end = checkpoints._checkpoints(out)[0]
+        before = load_network(tmp_path / "fitted" / "network.npz").arrays
+        after = MaskablePPO.load(end / "model.zip").policy.to_network().arrays
+        for name, array in after.items():
+            if name.startswith("ending") and "value" not in name:
+                assert np.array_equal(array, before[name]) != learns, (endings, name)
 
 
 def test_a_run_may_start_from_the_search_player(tmp_path: Path) -> None:

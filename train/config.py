@@ -53,11 +53,12 @@ class TrainConfig:
             ``"scorer"``: the scorer of endings plays it out where both seats are the learner's, so
             that the time before is learnt for endings as the network plays them; needs
             ``ending_games`` and ``both_seats``. ``"learn"``: its decisions are samples like any
-            others. All tables are of whole games.
+            others, so the scorer of endings goes on learning. All tables are of whole games.
         solve_nodes: Positions that the solver may look at for one game and turn; a game left open
             goes on.
         ending_games: Games whose solved endings the scorer of endings is fitted to before the
-            first decision is learnt from; it then stays as it is. 0: no such fit. Only with
+            first decision is learnt from; with ``endings="exact"`` or ``"scorer"`` it then stays as
+            it is. 0: no such fit. Only with
             ``network="moves"`` and ``blocked="pass"``.
         ending_epochs: Passes over them.
         search_games: Games that the search player plays against itself; the scorer of the time
@@ -106,7 +107,7 @@ class TrainConfig:
     gamma: float = 1.0
     gae_lambda: float = 0.9
     clip_range: float = 0.2
-    endings: str = "scorer"
+    endings: str = "learn"
     solve_nodes: int = 4000
     ending_games: int = 1500
     ending_epochs: int = 12
@@ -269,7 +270,7 @@ class TrainConfig:
 PRESETS: Final[dict[str, dict[str, Any]]] = {
     "quick": {},
     "standard": {
-        "total_steps": 5_000_000,
+        "total_steps": 8_000_000,
         "ending_games": 30_000,
         "ending_epochs": 15,
         "hidden": 128,

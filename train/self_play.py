@@ -113,8 +113,8 @@ def run(
         pool.install(env)
     else:
         model = restore(checkpoint, env, pool, selection)
-    if config.network == "moves" and config.ending_games:
-        # It has been fitted to exact values; the few samples of PPO could only disturb it.
+    if config.network == "moves" and config.ending_games and config.endings != "learn":
+        # It has been fitted to exact values, and few samples or none of PPO are endings.
         model.policy.move_net.ending.requires_grad_(False)  # type: ignore[union-attr]
     if isinstance(env, BothSeatsVecEnv):
         model.rollout_buffer.env = env  # type: ignore[attr-defined]
