@@ -29,7 +29,6 @@ VARIANTS: Final[dict[str, dict[str, Any]]] = {
     "the same, for perfect endings": {"endings": "exact"},
     "no averaged weights": {"average_decay": 0.0},
     "no opponents but itself": {"self_share": 1.0, "past_share": 0.0, "baseline_share": 0.0},
-    "gamma 0.99": {"gamma": 0.99},
     "start from the search player": {"search_games": 600},
     "plain MLP, more decisions": {
         "network": "mlp",
