@@ -687,10 +687,17 @@ def test_a_task_whose_process_dies_is_done_again(cluster: Cluster, tmp_path: Pat
     assert (tmp_path / "2").exists()
 
 
+def is_running(pid: int) -> bool:
+    """Whether a process is there and not only waits to be buried."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def test_a_task_whose_node_is_lost_is_done_again(cluster: Cluster, tmp_path: Path) -> None:
     def note(number: int) -> int:
-        node = ray.get_runtime_context().get_node_id()
-        (tmp_path / f"{number} {node}").touch()
+        (tmp_path / f"{number} {os.getpid()}").touch()
         while not (tmp_path / "lost").exists():
             time.sleep(0.05)
         return number * number
@@ -699,7 +706,11 @@ def test_a_task_whose_node_is_lost_is_done_again(cluster: Cluster, tmp_path: Pat
         deadline = time.monotonic() + 300
         while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
+        pids = [int(path.name.split()[1]) for path in tmp_path.iterdir()]
         lose_a_node(cluster)
+        # A process of the lost node may live a little longer, and must not get to its answer.
+        while all(is_running(pid) for pid in pids) and time.monotonic() < deadline:
+            time.sleep(0.05)
         (tmp_path / "lost").touch()
 
     thread = Thread(target=lose)
