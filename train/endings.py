@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from counterweight_env.kernels import LEFT, ONE, kernel, lowest_bit, right_cards
 from counterweight_env.plugins import make_agent
 from counterweight_env.rules import Rules, as_rules
 from counterweight_env.settle import TABLE_SIZE
+from train.decisions import Block, Decisions, play_blocks
 from train.fitting import fit_scorer
 
 if TYPE_CHECKING:  # it needs SB3, and solving endings does not
@@ -40,41 +42,23 @@ PLAYERS: Final = (
 )
 #: Positions that the solver may look at for one question; what it leaves open is no sample.
 NODES: Final = 100_000
-#: Games of one task, and the most games that are played side by side.
+#: Games that are played side by side, at most.
 BLOCK: Final = 64
 
 
 @dataclass(frozen=True)
-class SolvedEndings:
-    """Solved decisions, their moves one after the other.
+class SolvedEndings(Decisions):
+    """Solved decisions after exhaustion.
 
     Attributes:
-        rows: (M, WIDTH) float16, as :func:`agents.moves.list_moves` writes them.
         right: (M,) bool, whether the move keeps the value.
-        counts: (n,) int64, the moves of each decision, at least 2.
         values: (n,) int8, 1, 0 or -1 for the player on move.
         skipped: Decisions that the node limit left open.
     """
 
-    rows: np.ndarray
     right: np.ndarray
-    counts: np.ndarray
     values: np.ndarray
     skipped: int
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    @classmethod
-    def joined(cls, parts: Sequence[SolvedEndings]) -> SolvedEndings:
-        """Several data sets as one, in this order."""
-        return cls(
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.right for part in parts]),
-            np.concatenate([part.counts for part in parts]),
-            np.concatenate([part.values for part in parts]),
-            sum(part.skipped for part in parts),
-        )
 
 
 @kernel
@@ -131,17 +115,9 @@ def label_rows(memory, tables, games, rows, node_limit, actions, out, right, cou
     return used
 
 
-class _Task(NamedTuple):
-    rules: str
-    players: tuple[str, str]
-    seed: int
-    games: int
-
-
-def _play(task: _Task) -> SolvedEndings:
-    rules = as_rules(task.rules)
-    before, after = (make_agent(text) for text in task.players)
-    batch = GameBatch(task.games, rules, task.seed)
+def _play(rules: Rules, players: Sequence[tuple[str, str]], block: Block) -> SolvedEndings:
+    before, after = (make_agent(text) for text in players[block.number % len(players)])
+    batch = GameBatch(block.games, rules, block.seed)
     memory = Workspace(TABLE_SIZE).memory
     actions = np.empty((MAX_MOVES, 2), np.int64)
     buffer = np.empty((8 * MAX_MOVES, WIDTH), np.float32)
@@ -162,8 +138,8 @@ def _play(task: _Task) -> SolvedEndings:
             parts.append(
                 SolvedEndings(
                     buffer[:used].astype(np.float16),
-                    marks[:used].copy(),
                     counts[found],
+                    marks[:used].copy(),
                     values[found],
                     int((counts == -1).sum()),
                 )
@@ -178,8 +154,8 @@ def _play(task: _Task) -> SolvedEndings:
 def _nothing() -> SolvedEndings:
     return SolvedEndings(
         np.empty((0, WIDTH), np.float16),
-        np.empty(0, np.bool_),
         np.empty(0, np.int64),
+        np.empty(0, np.bool_),
         np.empty(0, np.int8),
         0,
     )
@@ -209,18 +185,8 @@ def solve_decisions(
     rules = as_rules(rules)
     if rules.blocked != "pass":
         raise ValueError(f"rules must have blocked=pass to learn endings, got {rules}")
-    blocks = -(-games // BLOCK)
-    seeds = np.random.SeedSequence(seed).generate_state(blocks, np.uint64) >> np.uint64(1)
-    tasks = [
-        _Task(str(rules), players[i % len(players)], int(seeds[i]), min(BLOCK, games - i * BLOCK))
-        for i in range(blocks)
-    ]
-    results = dict(run(_numbered, list(enumerate(tasks)), workers))
-    return SolvedEndings.joined([_nothing(), *(results[i] for i in range(blocks))])
-
-
-def _numbered(task: tuple[int, _Task]) -> tuple[int, SolvedEndings]:
-    return task[0], _play(task[1])
+    play = partial(_play, rules, players)
+    return SolvedEndings.joined([_nothing(), *play_blocks(play, games, BLOCK, seed, workers, run)])
 
 
 def fit_endings(

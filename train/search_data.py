@@ -7,9 +7,9 @@ may start from such a scorer instead of chance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from counterweight_env.game import GameBatch
 from counterweight_env.kernels import NO_CARD, STATE, kernel
 from counterweight_env.rules import Rules, as_rules
 from counterweight_env.settle import TABLE_SIZE
+from train.decisions import Block, Decisions, play_blocks
 from train.fitting import fit_scorer
 
 if TYPE_CHECKING:  # they need SB3 and torch, and searching does not
@@ -39,35 +40,19 @@ NODES: Final = 30
 STRAY: Final = 0.1
 #: A move is wanted in proportion to exp(mean / TEMPERATURE).
 TEMPERATURE: Final = 0.08
-#: Games of one task.
+#: Games that are played side by side, at most.
 BLOCK: Final = 16
 
 
 @dataclass(frozen=True)
-class SearchedDecisions:
+class SearchedDecisions(Decisions):
     """Decisions before exhaustion and what the search made of them.
 
     Attributes:
-        rows: (M, WIDTH) float16, as :func:`agents.moves.list_moves` writes them.
         means: (M,) float32, what the move came to on average, -1 to 1 for the player on move.
-        counts: (n,) int64, the moves of each decision, at least 2.
     """
 
-    rows: np.ndarray
     means: np.ndarray
-    counts: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    @classmethod
-    def joined(cls, parts: Sequence[SearchedDecisions]) -> SearchedDecisions:
-        """Several data sets as one, in this order."""
-        return cls(
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.means for part in parts]),
-            np.concatenate([part.counts for part in parts]),
-        )
 
 
 @kernel
@@ -111,18 +96,10 @@ def judge_row(game, table, player, word, worlds, memory, weights, rows, means, a
     return list_moves(game, table, player, candidates, rows)
 
 
-class _Task(NamedTuple):
-    rules: str
-    worlds: int
-    seed: int
-    games: int
-
-
-def _play(task: _Task) -> SearchedDecisions:
-    rules = as_rules(task.rules)
+def _play(rules: Rules, worlds: int, block: Block) -> SearchedDecisions:
     table = rule_table(rules)[0]
-    batch = GameBatch(task.games, rules, task.seed)
-    generator = np.random.default_rng(task.seed)
+    batch = GameBatch(block.games, rules, block.seed)
+    generator = np.random.default_rng(block.seed)
     memory = Workspace(TABLE_SIZE).memory
     weights = weights_for(rules.variant, rules.blocked)
     rows = np.empty((MAX_MOVES, WIDTH), np.float32)
@@ -141,11 +118,11 @@ def _play(task: _Task) -> SearchedDecisions:
                 continue
             word = views.random_bits[i]
             count = judge_row(
-                record, table, player, word, task.worlds, memory, weights, rows, means, actions
+                record, table, player, word, worlds, memory, weights, rows, means, actions
             )
             parts.append(
                 SearchedDecisions(
-                    rows[:count].astype(np.float16), means[:count].copy(), np.array([count])
+                    rows[:count].astype(np.float16), np.array([count]), means[:count].copy()
                 )
             )
             if not stray[i]:
@@ -158,7 +135,7 @@ def _play(task: _Task) -> SearchedDecisions:
 
 def _nothing() -> SearchedDecisions:
     return SearchedDecisions(
-        np.empty((0, WIDTH), np.float16), np.empty(0, np.float32), np.empty(0, np.int64)
+        np.empty((0, WIDTH), np.float16), np.empty(0, np.int64), np.empty(0, np.float32)
     )
 
 
@@ -180,18 +157,9 @@ def search_decisions(
         workers: Processes.
         run: How tasks are shared out; ``train.ray_tasks.run_ray_tasks`` for a Ray cluster.
     """
-    blocks = -(-games // BLOCK)
-    seeds = np.random.SeedSequence([seed, 1]).generate_state(blocks, np.uint64) >> np.uint64(1)
-    tasks = [
-        _Task(str(as_rules(rules)), worlds, int(seeds[i]), min(BLOCK, games - i * BLOCK))
-        for i in range(blocks)
-    ]
-    results = dict(run(_numbered, list(enumerate(tasks)), workers))
-    return SearchedDecisions.joined([_nothing(), *(results[i] for i in range(blocks))])
-
-
-def _numbered(task: tuple[int, _Task]) -> tuple[int, SearchedDecisions]:
-    return task[0], _play(task[1])
+    play = partial(_play, as_rules(rules), worlds)
+    parts = play_blocks(play, games, BLOCK, (seed, 1), workers, run)
+    return SearchedDecisions.joined([_nothing(), *parts])
 
 
 def fit_search(
