@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 
 from agents import make_agent
-from agents.arena import deal_twice, percentiles
+from agents.arena import HELD_OUT_SEED, deal_twice, percentiles
 from agents.ratings import Resamples
 from agents.search import CHAMPION, Pimc
 from counterweight_env.game import GameBatch
@@ -61,16 +61,18 @@ def main() -> None:
     parser.add_argument("--opponents", nargs="+", default=["random", "patient"])
     parser.add_argument("--deals", type=int, default=300, metavar="N", help="a match; 300")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--held-out", action="store_true", help="play the deals that published numbers are from"
+    )
     arguments = parser.parse_args()
     rules = as_rules(arguments.rules)
+    seed = HELD_OUT_SEED if arguments.held_out else arguments.seed
     search = Pimc(*CHAMPION[rules.variant])
     print("| rules | opponent, perfect endings | sees the other hand | score | 95 % interval |")
     print("|---|---|---|---:|---:|")
     for opponent in arguments.opponents:
         for sees in (False, True):
-            scores = play(
-                search, sees, make_agent(opponent), str(rules), arguments.deals, arguments.seed
-            )
+            scores = play(search, sees, make_agent(opponent), str(rules), arguments.deals, seed)
             low, high = percentiles(
                 Resamples(arguments.deals).sums(scores[:, None])[:, 0] / arguments.deals
             )
