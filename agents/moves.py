@@ -145,14 +145,11 @@ ENDING: Final = (
     "share of those",
     "all replies have a silent answer",
     "worst standing after a reply and the best answer",
-    "hands too large to look at answers",
 )
 WIDTH: Final = max(len(OPENING), len(ENDING))
 
-#: With more cards in both hands the answers to replies are not looked at: there are too many.
-ANSWERS_SIZE: Final = 26
-
-RECLAIM_STEP: Final = 1  # the action after STOCK
+#: What sets an answer without a reply apart: more than twice the couples that a hand can have.
+SILENT: Final = 4 * MAX_MOVES
 
 
 @kernel
@@ -184,10 +181,10 @@ def answerable(cards, pool, exchange):
 
 @kernel
 def best_answer(mine, theirs, left, right, exchange):
-    """The best standing after an answer: own couples less the other's, and 64 if those are none."""
+    """The best standing after an answer: own couples less the replies, SILENT more if none."""
     my_pairs = paired_ranks(mine) if exchange else ZERO
     their_pairs = paired_ranks(theirs) if exchange else ZERO
-    best = -64
+    best = -SILENT
     ranks = open_ranks(left, right) & my_pairs
     cards = mine & fitting_cards(left, right, ranks)
     while cards:
@@ -199,7 +196,7 @@ def best_answer(mine, theirs, left, right, exchange):
             partners &= partners - ONE
             replies = count_couples(theirs, their_pairs, card, partner)
             again = count_all(mine & ~(bit(card) | bit(partner)), card, partner, exchange)
-            standing = again - replies + (64 if replies == 0 else 0)
+            standing = again - replies + (SILENT if replies == 0 else 0)
             best = max(best, standing)
     return best
 
@@ -209,7 +206,7 @@ def best_answer(mine, theirs, left, right, exchange):
 
 @kernel
 def describe_replies(mine, theirs, left, right, exchange, out):
-    """Writes what the replies to a couple are like (columns 6 to 12); returns their number."""
+    """Writes what replies to a couple are like (columns 6 to 12, 39 to 42); returns how many."""
     their_pairs = paired_ranks(theirs) if exchange else ZERO
     my_pairs = paired_ranks(mine) if exchange else ZERO
     replies = 0
@@ -220,8 +217,7 @@ def describe_replies(mine, theirs, left, right, exchange, out):
     total = 0
     worst = 64
     loud = 0
-    least = 128
-    looks = count_bits(mine) + count_bits(theirs) <= ANSWERS_SIZE
+    least = 2 * SILENT
     ranks = open_ranks(left, right) & their_pairs
     cards = theirs & fitting_cards(left, right, ranks)
     while cards:
@@ -245,16 +241,9 @@ def describe_replies(mine, theirs, left, right, exchange, out):
                 if again == 0:  # the game would be over
                     standing = (count_bits(rest) - count_bits(mine)) * 8
             worst = min(worst, standing)
-            if looks:
-                best = best_answer(mine, rest, card, partner, exchange) if answers else -64
-                loud += best < 32
-                least = min(least, best)
-    if looks and replies > 0:
-        out[39] = squash(loud)
-        out[40] = loud / replies
-        out[41] = loud == 0
-        out[42] = min(max(least if least < 32 else least - 56, -8), 12) / 8
-    out[43] = not looks
+            best = best_answer(mine, rest, card, partner, exchange) if answers else -SILENT
+            loud += best < SILENT // 2
+            least = min(least, best)
     if replies > 0:
         out[6] = squash(threat / 64.0)
         out[7] = squash(unanswered)
@@ -263,6 +252,12 @@ def describe_replies(mine, theirs, left, right, exchange, out):
         out[10] = squash(total / replies)
         out[11] = min(max(worst, -8), 8) / 8
         out[12] = squash(twice)
+        out[39] = squash(loud)
+        out[40] = loud / replies
+        out[41] = loud == 0
+        if least > SILENT // 2:
+            least += 8 - SILENT
+        out[42] = min(max(least, -8), 12) / 8
     return replies
 
 
@@ -290,14 +285,15 @@ def describe_next(mine, theirs, left, right, exchange, out):
 
 
 @kernel
-def describe_ending(mine, theirs, left, right, exchange, out):
-    """Writes the row of a couple after exhaustion but for the last four columns.
+def describe_ending(mine, theirs, left, right, their_share, exchange, out):
+    """Writes the row of a couple after exhaustion.
 
     Args:
         mine: The mover's hand after the couple, in lanes.
         theirs: The other hand, in lanes.
         left: The couple's card on the left, as ``16 * suit + rank``.
         right: The one on the right.
+        their_share: ``answerable(theirs, theirs, exchange)``, the same for all couples.
         exchange: Whether C3 and C4 are in force.
         out: (WIDTH,) float32, all 0.
     """
@@ -338,6 +334,10 @@ def describe_ending(mine, theirs, left, right, exchange, out):
     out[32] = left >> 4 == right >> 4
     out[33] = abs((left & 15) - (right & 15)) / 12
     out[34] = left & 15 == right & 15
+    out[35] = answerable(mine, theirs, exchange)
+    out[36] = answerable(theirs, mine, exchange)
+    out[37] = answerable(mine, mine, exchange)
+    out[38] = their_share
 
 
 # --- Before exhaustion --------------------------------------------------------------------------
@@ -569,6 +569,7 @@ def list_moves(game, table, player, actions, rows):
             count += 1
         return count
     theirs = to_lanes(game["known"][1 - player], width) if ending else ZERO
+    their_share = answerable(theirs, theirs, exchange) if ending else 0.0
     firsts = legal if phase == LEFT else bit(game["chosen"])
     while firsts:
         first = lowest_bit(firsts)
@@ -584,19 +585,10 @@ def list_moves(game, table, player, actions, rows):
             actions[count, 1] = second if phase == LEFT else NO_CARD
             rows[count] = 0
             if ending:
-                describe_ending(rest, theirs, left, right, exchange, rows[count])
+                describe_ending(rest, theirs, left, right, their_share, exchange, rows[count])
             else:
                 describe_opening(
                     game, table, player, 0, rest, laid, unseen, left, right, rows[count]
                 )
             count += 1
-    if ending:
-        shares = np.empty(4)
-        shares[0] = answerable(lanes, theirs, exchange)
-        shares[1] = answerable(theirs, lanes, exchange)
-        shares[2] = answerable(lanes, lanes, exchange)
-        shares[3] = answerable(theirs, theirs, exchange)
-        for i in range(count):
-            for j in range(4):
-                rows[i, 35 + j] = shares[j]
     return count

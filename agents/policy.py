@@ -29,7 +29,7 @@ from counterweight_env.view import ViewBatch
 __all__ = ["LAYOUT_VERSION", "Network", "Policy", "PolicyFileError", "load_network"]
 
 #: Changes whenever the columns of a move do.
-LAYOUT_VERSION: Final = 1
+LAYOUT_VERSION: Final = 2
 PRETRAINED: Final = Path(__file__).with_name("pretrained")
 LAYERS: Final = ("hidden_1", "hidden_2", "score", "value")
 KINDS: Final = {"opening": len(OPENING), "ending": len(ENDING)}

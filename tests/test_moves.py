@@ -176,13 +176,44 @@ def test_the_columns_of_an_ending_count_what_they_say(rules: str) -> None:
                 expected = 0.5 * np.log1p(len(silent))
                 name = "couples after no reply that have no reply"
                 assert row[column[name]] == pytest.approx(expected, abs=1e-4)
-            answered = sum(
-                bool(held(mine, pair, game)) for pair in combinations(sorted(theirs), 2)
-            ) / max(len(theirs) * (len(theirs) - 1) / 2, 1)
-            name = "their cards on which I have couples"
-            assert row[column[name]] == pytest.approx(answered, abs=1e-4)
+            hands = {"my": rest, "their": theirs}
+            for whose, on in (("their", "my"), ("my", "their"), ("my", "my"), ("their", "their")):
+                pairs = list(combinations(sorted(hands[whose]), 2))
+                answered = sum(bool(held(hands[on], pair, game)) for pair in pairs)
+                name = f"{whose} cards on which {'I' if on == 'my' else 'they'} have couples"
+                expected = answered / max(len(pairs), 1)
+                assert row[column[name]] == pytest.approx(expected, abs=1e-4)
             checked += 1
     assert checked > 100
+
+
+@pytest.mark.parametrize("rules", ["classic", "exchange"])
+def test_the_answers_to_replies_are_looked_at_whatever_the_hands(rules: str) -> None:
+    """A reply is bad for them if some answer leaves them no couple; hands of all sizes."""
+    column = {name: place for place, name in enumerate(ENDING)}
+    sizes = []
+    for game in random_positions(rules, 12, 9, 2):
+        if not game.exhausted or game.phase != Phase.LEFT:
+            continue
+        mine, theirs = set(game.hand(game.to_move)), set(game.hand(1 - game.to_move))
+        for couple, row in list(moves_of(game).items())[:4]:
+            rest = mine - set(couple)
+            loud = []
+            replies = held(theirs, couple, game)
+            for reply in replies:
+                answers = held(rest, tuple(sorted(reply)), game)
+                loud.append(
+                    all(held(theirs - reply, tuple(sorted(answer)), game) for answer in answers)
+                )
+            if replies:
+                name = "replies to which no answer is silent"
+                assert row[column[name]] == pytest.approx(0.5 * np.log1p(sum(loud)), abs=1e-4)
+                assert row[column["share of those"]] == pytest.approx(np.mean(loud), abs=1e-4)
+                assert row[column["all replies have a silent answer"]] == (not any(loud))
+                sizes.append(len(rest) + len(theirs))
+    assert len(sizes) > 100
+    assert min(sizes) < 18
+    assert max(sizes) > 24
 
 
 def held(hand: set[int], table: tuple[int, ...], game: Game) -> set[frozenset[int]]:
