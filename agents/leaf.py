@@ -2,8 +2,9 @@
 
 A search asks this at the end of every rollout. Thirty nodes of the exact solver settle a third of
 all exhausted positions; where bounds stay apart, a linear estimate over a few counts stands in,
-kept within the bounds. The weights are fitted to solved positions by ``python -m benchmarks.leaf``,
-which prints how much of the variance of the exact value each part explains.
+kept within the bounds. Where even thirty nodes are too dear, :func:`estimate` has the counts alone.
+The weights are fitted to solved positions by ``python -m benchmarks.leaf``, which prints how much
+of the variance of the exact value each part explains.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from counterweight_env.endgame import (
 )
 from counterweight_env.kernels import OVER, count_bits, kernel, outcome
 
-__all__ = ["FEATURES", "leaf_value", "weights_for"]
+__all__ = ["COUNTS", "FEATURES", "estimate", "leaf_value", "weights_for"]
 
-FEATURES: Final = 15
+COUNTS: Final = 13
+FEATURES: Final = 2 + COUNTS
 
 #: Fitted weights, in the order of :func:`leaf_features`.
 WEIGHTS: Final = {
@@ -70,13 +72,168 @@ def weights_for(variant: str, blocked: str) -> np.ndarray:
     return np.array(WEIGHTS[variant]) if blocked == "pass" else NO_WEIGHTS
 
 
+#: Fitted weights of the counts alone: [exchange, cards in both hands, count], where the hands have
+#: 16 cards or fewer, 17 to 24, or more.
+ESTIMATE: Final = np.array(
+    [
+        [
+            (
+                -0.218,
+                0.401,
+                0.441,
+                0.209,
+                0.005,
+                0.814,
+                -0.685,
+                0.184,
+                0.022,
+                0.183,
+                -0.521,
+                0.428,
+                -0.023,
+            ),
+            (
+                0.394,
+                -0.348,
+                0.207,
+                0.102,
+                -0.030,
+                0.901,
+                -0.739,
+                0.041,
+                0.019,
+                -0.079,
+                -0.175,
+                0.301,
+                -0.229,
+            ),
+            (
+                0.507,
+                -0.316,
+                -0.115,
+                0.060,
+                0.003,
+                0.886,
+                -0.630,
+                -0.040,
+                0.044,
+                -0.142,
+                0.014,
+                -0.011,
+                -0.160,
+            ),
+        ],
+        [
+            (
+                0.304,
+                0.026,
+                0.188,
+                0.151,
+                0.000,
+                1.027,
+                -0.520,
+                0.116,
+                -0.233,
+                -0.646,
+                -1.013,
+                0.937,
+                -0.122,
+            ),
+            (
+                1.144,
+                -1.299,
+                -0.090,
+                0.056,
+                -0.006,
+                0.845,
+                -0.515,
+                -0.033,
+                0.189,
+                -0.420,
+                -1.148,
+                1.177,
+                -0.031,
+            ),
+            (
+                0.716,
+                -0.548,
+                -0.341,
+                0.066,
+                0.001,
+                0.585,
+                -0.399,
+                0.164,
+                0.604,
+                -0.668,
+                -0.947,
+                0.775,
+                0.034,
+            ),
+        ],
+    ]
+)
+
+
 @kernel
-def leaf_features(table, game, low, high, out):
+def count_ending(mine, other, own, other_now, out):
     """Counts that say something of an exhausted position, from the mover's side.
 
-    Two mark the bounds; the others are hand sizes, parity, couples on the table, and ranks: in
-    pairs, held at all, and held by both. (A mover who is not over has a couple, and with hands that
-    differ by an odd number one question decides, so there is nothing more to mark.)
+    Hand sizes, parity, couples on the table, and ranks: in pairs, held at all, and held by both.
+
+    Args:
+        mine: The mover's hand, in lanes.
+        other: The other hand, in lanes.
+        own: The mover's couples on the table.
+        other_now: The couples that the other player would have there.
+        out: (COUNTS,) float64.
+    """
+    my_cards = count_bits(mine)
+    other_cards = count_bits(other)
+    lead = other_cards - my_cards
+    my_ranks = ranks_in(mine)
+    other_ranks = ranks_in(other)
+    out[0] = my_cards / 20
+    out[1] = other_cards / 20
+    out[2] = min(max(lead, -4), 4) / 4
+    out[3] = lead == 0
+    out[4] = my_cards % 2
+    out[5] = min(own, 8) / 8
+    out[6] = min(other_now, 8) / 8
+    out[7] = other_now == 0
+    out[8] = count_bits(paired_ranks(mine)) / 6
+    out[9] = count_bits(paired_ranks(other)) / 6
+    out[10] = count_bits(my_ranks) / 6
+    out[11] = count_bits(other_ranks) / 6
+    out[12] = count_bits(my_ranks & other_ranks) / 6
+
+
+@kernel
+def estimate(mine, other, own, other_now, exchange, scratch):
+    """A guess at the value for the mover, who has a couple, by counts alone; from -1 to 1.
+
+    Args:
+        mine: The mover's hand, in lanes.
+        other: The other hand, in lanes.
+        own: The mover's couples on the table.
+        other_now: The couples that the other player would have there.
+        exchange: Whether C3 and C4 are in force.
+        scratch: (COUNTS,) float64.
+    """
+    count_ending(mine, other, own, other_now, scratch)
+    cards = count_bits(mine) + count_bits(other)
+    stage = 0 if cards <= 16 else 1 if cards <= 24 else 2
+    value = 0.0
+    for i in range(COUNTS):
+        value += ESTIMATE[np.int64(exchange), stage, i] * scratch[i]
+    return min(max(value, -1.0), 1.0)
+
+
+@kernel
+def leaf_features(table, game, low, high, out):
+    """Two marks of the bounds, then what :func:`count_ending` counts.
+
+    (A mover who is not over has a couple, and with hands that differ by an odd number one question
+    decides, so there is nothing more to mark.)
     """
     player = np.int64(game["to_move"])
     width = table["ranks"]
@@ -86,25 +243,11 @@ def leaf_features(table, game, low, high, out):
     right = np.int64(game["table"][1])
     left = left // width * 16 + left % width
     right = right // width * 16 + right % width
-    my_cards = count_bits(mine)
-    other_cards = count_bits(other)
-    lead = other_cards - my_cards
-    other_now = count_all(other, left, right, table["exchange"])
     out[0] = low == -1 and high == 0
     out[1] = low == -1 and high == 1
-    out[2] = my_cards / 20
-    out[3] = other_cards / 20
-    out[4] = min(max(lead, -4), 4) / 4
-    out[5] = lead == 0
-    out[6] = my_cards % 2
-    out[7] = min(count_all(mine, left, right, table["exchange"]), 8) / 8
-    out[8] = min(other_now, 8) / 8
-    out[9] = other_now == 0
-    out[10] = count_bits(paired_ranks(mine)) / 6
-    out[11] = count_bits(paired_ranks(other)) / 6
-    out[12] = count_bits(ranks_in(mine)) / 6
-    out[13] = count_bits(ranks_in(other)) / 6
-    out[14] = count_bits(ranks_in(mine) & ranks_in(other)) / 6
+    own = count_all(mine, left, right, table["exchange"])
+    other_now = count_all(other, left, right, table["exchange"])
+    count_ending(mine, other, own, other_now, out[2:])
 
 
 @kernel

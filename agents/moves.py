@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from agents.leaf import COUNTS, estimate
 from counterweight_env.endgame import (
     DANGER,
     SAME,
@@ -145,6 +146,8 @@ ENDING: Final = (
     "share of those",
     "all replies have a silent answer",
     "worst standing after a reply and the best answer",
+    "worst estimate after a reply and the best answer",
+    "mean estimate after a reply and the best answer",
 )
 WIDTH: Final = max(len(OPENING), len(ENDING))
 
@@ -180,11 +183,25 @@ def answerable(cards, pool, exchange):
 
 
 @kernel
-def best_answer(mine, theirs, left, right, exchange):
-    """The best standing after an answer: own couples less the replies, SILENT more if none."""
+def best_answer(mine, theirs, left, right, exchange, scratch):
+    """The best that a player can make of a table after exhaustion.
+
+    Args:
+        mine: The player's hand, in lanes.
+        theirs: The other hand, in lanes.
+        left: The card on the left, as ``16 * suit + rank``.
+        right: The one on the right.
+        exchange: Whether C3 and C4 are in force.
+        scratch: (COUNTS,) float64.
+
+    Returns:
+        The best standing after a couple, which is the own couples less the replies, and SILENT more
+        if there are none of those; and the best estimate of the value, from -1 to 1.
+    """
     my_pairs = paired_ranks(mine) if exchange else ZERO
     their_pairs = paired_ranks(theirs) if exchange else ZERO
     best = -SILENT
+    most = -1.0
     ranks = open_ranks(left, right) & my_pairs
     cards = mine & fitting_cards(left, right, ranks)
     while cards:
@@ -195,18 +212,31 @@ def best_answer(mine, theirs, left, right, exchange):
             partner = lowest_bit(partners)
             partners &= partners - ONE
             replies = count_couples(theirs, their_pairs, card, partner)
-            again = count_all(mine & ~(bit(card) | bit(partner)), card, partner, exchange)
-            standing = again - replies + (SILENT if replies == 0 else 0)
-            best = max(best, standing)
-    return best
+            rest = mine & ~(bit(card) | bit(partner))
+            again = count_all(rest, card, partner, exchange)
+            best = max(best, again - replies + (SILENT if replies == 0 else 0))
+            if rest == ZERO or (replies == 0 and again == 0):
+                value = result_for(rest, theirs)
+            elif replies:
+                value = -estimate(theirs, rest, replies, again, exchange, scratch)
+            else:
+                value = estimate(rest, theirs, again, 0, exchange, scratch)
+            most = max(most, value)
+    return best, most
+
+
+@kernel
+def result_for(mine, theirs):
+    """What a game that ends with these hands is worth (F3)."""
+    return float(min(max(count_bits(theirs) - count_bits(mine), -1), 1))
 
 
 # --- After exhaustion ---------------------------------------------------------------------------
 
 
 @kernel
-def describe_replies(mine, theirs, left, right, exchange, out):
-    """Writes what replies to a couple are like (columns 6 to 12, 39 to 42); returns how many."""
+def describe_replies(mine, theirs, left, right, exchange, scratch, out):
+    """Writes what replies to a couple are like (columns 6 to 12, 39 to 44); returns how many."""
     their_pairs = paired_ranks(theirs) if exchange else ZERO
     my_pairs = paired_ranks(mine) if exchange else ZERO
     replies = 0
@@ -218,6 +248,8 @@ def describe_replies(mine, theirs, left, right, exchange, out):
     worst = 64
     loud = 0
     least = 2 * SILENT
+    lowest = 1.0
+    sum_of_values = 0.0
     ranks = open_ranks(left, right) & their_pairs
     cards = theirs & fitting_cards(left, right, ranks)
     while cards:
@@ -241,9 +273,17 @@ def describe_replies(mine, theirs, left, right, exchange, out):
                 if again == 0:  # the game would be over
                     standing = (count_bits(rest) - count_bits(mine)) * 8
             worst = min(worst, standing)
-            best = best_answer(mine, rest, card, partner, exchange) if answers else -SILENT
+            best = -SILENT
+            if rest == ZERO or (answers == 0 and again == 0):
+                value = result_for(mine, rest)
+            elif answers == 0:
+                value = -estimate(rest, mine, again, 0, exchange, scratch)
+            else:
+                best, value = best_answer(mine, rest, card, partner, exchange, scratch)
             loud += best < SILENT // 2
             least = min(least, best)
+            lowest = min(lowest, value)
+            sum_of_values += value
     if replies > 0:
         out[6] = squash(threat / 64.0)
         out[7] = squash(unanswered)
@@ -258,6 +298,8 @@ def describe_replies(mine, theirs, left, right, exchange, out):
         if least > SILENT // 2:
             least += 8 - SILENT
         out[42] = min(max(least, -8), 12) / 8
+        out[43] = lowest
+        out[44] = sum_of_values / replies
     return replies
 
 
@@ -301,13 +343,16 @@ def describe_ending(mine, theirs, left, right, their_share, exchange, out):
     their_cards = count_bits(theirs)
     lead = their_cards - my_cards
     own = count_all(mine, left, right, exchange)
-    replies = describe_replies(mine, theirs, left, right, exchange, out)
+    scratch = np.empty(COUNTS)
+    replies = describe_replies(mine, theirs, left, right, exchange, scratch, out)
     over = my_cards == 0 or (replies == 0 and own == 0)
     if over:
         out[0] = 1
         out[1] = min(max(lead, -1), 1)
+        out[43] = out[44] = out[1]
     elif replies == 0:
         describe_next(mine, theirs, left, right, exchange, out)
+        out[43] = out[44] = best_answer(mine, theirs, left, right, exchange, scratch)[1]
     out[2] = replies == 0
     out[3] = squash(replies)
     out[4] = own == 0

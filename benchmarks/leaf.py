@@ -2,25 +2,28 @@
 
 Half of the positions come from ``random`` play to exhaustion, half from ``patient``. Those that
 the solver decides within 300,000 nodes are the sample; seven in ten are fitted, the rest tell what
-is explained.
+is explained. The estimate by counts alone is fitted in the same way to turns of whole endings.
 """
 
 from __future__ import annotations
 
 import argparse
+from itertools import pairwise
 
 import numpy as np
 
 from agents import make_agent
-from agents.leaf import FEATURES, leaf_features
+from agents.leaf import COUNTS, FEATURES, leaf_features
 from counterweight_env import GameBatch
 from counterweight_env.cards import rule_table
 from counterweight_env.endgame import Workspace, forget, position_bounds
-from counterweight_env.kernels import OVER, kernel
+from counterweight_env.kernels import LEFT, OVER, kernel
 from counterweight_env.rules import as_rules
 
 RIDGE = 3.0
 SOLVE_NODES = 300_000
+#: Cards in both hands at which the estimate by counts alone takes other weights.
+STAGES = (0, 16, 24, 50)
 
 
 @kernel
@@ -82,6 +85,50 @@ def fit(rules: str, positions: int, nodes: int, seed: int) -> tuple[np.ndarray, 
     return weights, "\n".join(lines)
 
 
+def turns(rules: str, games: int, seed: int) -> np.ndarray:
+    """Positions after exhaustion at the start of a turn, of games of three players in turn."""
+    found = []
+    for number, name in enumerate(("random", "patient", "cautious")):
+        agent = make_agent(name)
+        batch = GameBatch(games, rules, seed=seed + number * games)
+        while not batch.done.all():
+            live = np.flatnonzero(~batch.done)
+            late = live[batch.exhausted[live] & (batch.phase[live] == LEFT)]
+            found.append(batch.state[late])
+            batch.step(agent.act(batch.views(rows=live)), rows=live)
+    every = np.concatenate(found)
+    np.random.default_rng(seed).shuffle(every)
+    return every
+
+
+def fit_counts(rules: str, positions: int, seed: int) -> tuple[np.ndarray, str]:
+    """The weights of the estimate by counts alone, a row a stage, and what they explain."""
+    games = turns(rules, positions // 15, seed)[:positions]
+    features = np.zeros((len(games), FEATURES))
+    values = np.zeros(len(games))
+    table = rule_table(as_rules(rules))
+    bounds = np.zeros((len(games), 2))
+    examine(Workspace(2**15).memory, table, games, 1, features, bounds, values)
+    solved = ~np.isnan(values)
+    counts, values = features[solved, 2:], values[solved]
+    cards = np.rint(counts[:, :2].sum(axis=1) * 20)
+    trained = np.arange(len(values)) < len(values) * 7 // 10
+    weights = np.zeros((len(STAGES) - 1, COUNTS))
+    lines = []
+    for stage, (low, high) in enumerate(pairwise(STAGES)):
+        inside = (cards > low) & (cards <= high)
+        x = counts[inside & trained]
+        square = x.T @ x + RIDGE * np.eye(COUNTS)
+        weights[stage] = np.linalg.solve(square, x.T @ values[inside & trained])
+        test = inside & ~trained
+        missed = ((values[test] - np.clip(counts[test] @ weights[stage], -1, 1)) ** 2).mean()
+        lines.append(
+            f"  counts alone, {low + 1} to {high} cards: {1 - missed / values[test].var():.3f} of "
+            f"the variance of {test.sum()} turns explained"
+        )
+    return weights, "\n".join(lines)
+
+
 def main() -> None:
     """Prints the weights of both rule sets."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -93,6 +140,10 @@ def main() -> None:
         weights, report = fit(rules, options.positions, options.nodes, options.seed)
         print(report)
         print("  " + ", ".join(f"{weight:.3f}" for weight in weights))
+        stages, report = fit_counts(rules, options.positions, options.seed)
+        print(report)
+        for weights in stages:
+            print("  " + ", ".join(f"{weight:.3f}" for weight in weights))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import combinations
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from helpers import Symmetry, card, cards, random_deck, symmetries
 from reference_game import legal_couples
 
+from agents.leaf import ESTIMATE
 from agents.moves import ENDING, MAX_MOVES, OPENING, WIDTH, count_moves, list_moves
 from counterweight_env import Game, GameBatch, Phase, Rules
 from counterweight_env.cards import rule_table
@@ -203,7 +205,8 @@ def test_the_answers_to_replies_are_looked_at_whatever_the_hands(rules: str) -> 
             for reply in replies:
                 answers = held(rest, tuple(sorted(reply)), game)
                 loud.append(
-                    all(held(theirs - reply, tuple(sorted(answer)), game) for answer in answers)
+                    theirs == reply
+                    or all(held(theirs - reply, tuple(sorted(answer)), game) for answer in answers)
                 )
             if replies:
                 name = "replies to which no answer is silent"
@@ -214,6 +217,95 @@ def test_the_answers_to_replies_are_looked_at_whatever_the_hands(rules: str) -> 
     assert len(sizes) > 100
     assert min(sizes) < 18
     assert max(sizes) > 24
+
+
+def about(hand: set[int], table: tuple[int, ...], rules: Rules) -> int:
+    """Return the couples by C1 and C2, either way round, and two for each rank of C3 or C4."""
+    left, right = table
+    low, high = sorted((left % rules.ranks, right % rules.ranks))
+    open_pairs = 0
+    if rules.variant == "exchange":
+        pairs = {
+            rank for rank, count in Counter(c % rules.ranks for c in hand).items() if count > 1
+        }
+        open_pairs = sum(low < rank < high or low == high for rank in pairs)
+    return len(legal_couples(hand, (left, right), "classic", rules.ranks)) + 2 * open_pairs
+
+
+def guess(mine: set[int], other: set[int], table: tuple[int, ...], game: Game) -> float:
+    """Return the estimate for a mover who has a couple, counted in plain Python."""
+    rules = game.rules
+    ranks, others = (Counter(c % rules.ranks for c in hand) for hand in (mine, other))
+    own, other_now = (about(hand, table, rules) for hand in (mine, other))
+    lead = len(other) - len(mine)
+    counts = [
+        len(mine) / 20,
+        len(other) / 20,
+        max(-4, min(4, lead)) / 4,
+        lead == 0,
+        len(mine) % 2,
+        min(own, 8) / 8,
+        min(other_now, 8) / 8,
+        other_now == 0,
+        sum(count > 1 for count in ranks.values()) / 6,
+        sum(count > 1 for count in others.values()) / 6,
+        len(ranks) / 6,
+        len(others) / 6,
+        len(ranks.keys() & others.keys()) / 6,
+    ]
+    size = len(mine) + len(other)
+    weights = ESTIMATE[int(rules.variant == "exchange"), (size > 16) + (size > 24)]
+    return max(-1.0, min(1.0, sum(w * c for w, c in zip(weights, counts, strict=True))))
+
+
+def worth(mine: set[int], theirs: set[int], table: tuple[int, ...], game: Game) -> float:
+    """Return what a table is worth to `mine`, whose turn it is, one couple ahead at most."""
+    best = -1.0
+    for couple in held(mine, table, game):
+        rest, after = mine - couple, tuple(sorted(couple))
+        if not rest or not (held(rest, after, game) or held(theirs, after, game)):
+            value = float(np.sign(len(theirs) - len(rest)))
+        elif held(theirs, after, game):
+            value = -guess(theirs, rest, after, game)
+        else:
+            value = guess(rest, theirs, after, game)
+        best = max(best, value)
+    return best
+
+
+@pytest.mark.parametrize("rules", ["classic", "exchange", "exchange(ranks=6,suits=3,hand_size=4)"])
+def test_the_estimates_of_an_ending_look_as_far_as_they_say(rules: str) -> None:
+    column = {name: place for place, name in enumerate(ENDING)}
+    kinds: Counter[str] = Counter()
+    for game in random_positions(rules, 120, 10, 3):
+        if not game.exhausted or game.phase != Phase.LEFT or len(game.hand(0)) > 12:
+            continue
+        mine, theirs = set(game.hand(game.to_move)), set(game.hand(1 - game.to_move))
+        for couple, row in list(moves_of(game).items())[:3]:
+            rest = mine - set(couple)
+            values = []
+            for reply in held(theirs, couple, game):
+                left, after = theirs - reply, tuple(sorted(reply))
+                if not left or not (held(rest, after, game) or held(left, after, game)):
+                    kinds["the reply ends the game"] += 1
+                    values.append(float(np.sign(len(left) - len(rest))))
+                elif held(rest, after, game):
+                    kinds["an answer"] += 1
+                    values.append(worth(rest, left, after, game))
+                else:
+                    kinds["no answer"] += 1
+                    values.append(-guess(left, rest, after, game))
+            if not rest or (not values and not held(rest, couple, game)):
+                kinds["the end"] += 1
+                values = [float(np.sign(len(theirs) - len(rest)))]
+            elif not values:
+                kinds["no reply"] += 1
+                values = [worth(rest, theirs, couple, game)]
+            for name, value in (("worst", min(values)), ("mean", np.mean(values))):
+                place = column[f"{name} estimate after a reply and the best answer"]
+                assert row[place] == pytest.approx(value, abs=1e-4)
+    assert len(kinds) == 5, kinds
+    assert min(kinds.values()) > 3, kinds
 
 
 def held(hand: set[int], table: tuple[int, ...], game: Game) -> set[frozenset[int]]:
