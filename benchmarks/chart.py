@@ -1,4 +1,7 @@
-"""``python -m benchmarks.chart peers.json peers.svg``: decisions per second as bars."""
+"""``python -m benchmarks.chart peers.json peers.svg``: decisions per second as bars.
+
+With ``--short`` of each kind only our fastest way and the fastest peer.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,24 @@ ROW: Final = 0.24  # inches
 FONT_SIZE: Final = 9
 
 
-def groups(results: Mapping[str, Any]) -> dict[str, list[tuple[str, float]]]:
+def groups(results: Mapping[str, Any], short: bool = False) -> dict[str, list[tuple[str, float]]]:
     """Kind of play -> (title, decisions per second) of ours and of its peers.
 
     Args:
         results: What ``benchmarks.report.as_json`` gives.
+        short: Only the fastest of ours and the fastest peer.
     """
     rates = {loop["title"]: loop["decisions_per_second"]["median"] for loop in results["loops"]}
     found: dict[str, list[tuple[str, float]]] = {}
     rows = [row for row in results["comparisons"] if row["is_peer"]]
     for what in dict.fromkeys(row["what"] for row in rows):
-        titles = [row[side] for side in ("ours", "other") for row in rows if row["what"] == what]
-        found[what] = [(title, rates[title]) for title in dict.fromkeys(titles)]
+        sides = [
+            dict.fromkeys(row[side] for row in rows if row["what"] == what)
+            for side in ("ours", "other")
+        ]
+        if short:
+            sides = [{max(side, key=rates.__getitem__): None} for side in sides]
+        found[what] = [(title, rates[title]) for side in sides for title in side]
     return found
 
 
@@ -40,12 +49,13 @@ def _short(rate: float) -> str:
     return f"{rate:.3g}"
 
 
-def draw(results: Mapping[str, Any], path: Path) -> None:
+def draw(results: Mapping[str, Any], path: Path, short: bool = False) -> None:
     """Draws the chart.
 
     Args:
         results: What ``benchmarks.report.as_json`` gives.
         path: An ``.svg``, or a ``.png`` of the same width in pixels.
+        short: As for :func:`groups`.
 
     Raises:
         ImportError: Matplotlib is not installed; the message says where it is.
@@ -61,8 +71,10 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
     from matplotlib import pyplot
 
     matplotlib.rcParams.update({"font.size": FONT_SIZE, "svg.hashsalt": "peers"})
-    found = groups(results)
-    rows = sum(len(bars) + 1.6 for bars in found.values())
+    found = groups(results, short)
+    gap = 0.2 if short else 0.6
+    margin = 0.6 - gap  # below the last bar
+    rows = sum(len(bars) + 1 + gap for bars in found.values()) + margin
     height = rows * ROW + 1.1
     figure = pyplot.figure(figsize=(WIDTH, height), facecolor=CARD, edgecolor=EDGE, linewidth=1)
     axes = figure.add_axes((0.385, 0.5 / height, 0.555, rows * ROW / height), facecolor=CARD)
@@ -88,11 +100,11 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
                 _short(rate), (rate, y), (4, 0), textcoords="offset points", va="center", color=TEXT
             )
             ticks.append((y, title, color))
-        y += 0.6
+        y += gap
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda rate, _: _short(rate))
     axes.set_xlim(1e3, fastest * 4)
-    axes.set_ylim(y, 0.2)
+    axes.set_ylim(y + margin, 0.2)
     axes.set_yticks([at for at, _, _ in ticks], [title for _, title, _ in ticks], color=TEXT)
     for label, (_, _, color) in zip(axes.get_yticklabels(), ticks, strict=True):
         label.set_color(OURS if color == OURS else TEXT)
@@ -119,4 +131,9 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    draw(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), Path(sys.argv[2]))
+    source, target, *options = sys.argv[1:]
+    draw(
+        json.loads(Path(source).read_text(encoding="utf-8")),
+        Path(target),
+        short=options == ["--short"],
+    )

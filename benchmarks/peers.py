@@ -197,16 +197,18 @@ def _read_arguments(given: Sequence[str]) -> argparse.Namespace:
 
 def _write(results: Mapping[str, Any], out: Path, chart_python: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    data, picture = out / "peers.json", out / "peers.svg"
+    data = out / "peers.json"
+    pictures: dict[Path, list[str]] = {out / "peers.svg": [], out / "peers-short.svg": ["--short"]}
     data.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    chart = [str(chart_python), "-m", "benchmarks.chart", str(data), str(picture)]
-    try:
-        subprocess.run(chart, cwd=ROOT, check=True)
-    except subprocess.CalledProcessError as error:
-        raise PeerError(f"chart: cannot draw {picture}: {error}") from error
+    for picture, options in pictures.items():
+        chart = [str(chart_python), "-m", "benchmarks.chart", str(data), str(picture), *options]
+        try:
+            subprocess.run(chart, cwd=ROOT, check=True)
+        except subprocess.CalledProcessError as error:
+            raise PeerError(f"chart: cannot draw {picture}: {error}") from error
     text = markdown(results)
     page = out.parent / "speed.md"
-    written = [data, picture, *([page] if write_between_markers(page, text) else [])]
+    written = [data, *pictures, *([page] if write_between_markers(page, text) else [])]
     print(f"written: {', '.join(map(str, written))}", file=sys.stderr)
 
 

@@ -187,6 +187,11 @@ def test_chart_has_ours_before_the_peers_of_each_kind() -> None:
     assert [title for title, _ in bars["Kind A"]] == [OURS.title, FAST.title, SLOW.title]
 
 
+def test_the_short_chart_has_the_fastest_of_both_sides() -> None:
+    bars = groups(results(), short=True)
+    assert [title for title, _ in bars["Kind A"]] == [OURS.title, FAST.title]
+
+
 def test_chart_without_matplotlib_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
