@@ -523,6 +523,12 @@ def test_the_pool_shares_games_out() -> None:
     assert names == ["even", "first", "snapshot-0", "snapshot-10", "snapshot-20"]
     assert [pool.kind(name) for name in names] == ["even", "first", "past", "past", "self"]
     assert pool.kind("snapshot-5") == "past"  # retired
+    for name in ("even", "snapshot-10"):  # won nearly always: they keep a little
+        pool.record(name, [1.0] * 2000)
+    np.testing.assert_allclose(pool.scores["even"], 1.0, atol=1e-6)
+    seldom = 0.05 / 0.55
+    expected = [0.2 * seldom, 0.2 * (1 - seldom), 0.3 * (1 - seldom), 0.3 * seldom, 0.5]
+    np.testing.assert_allclose(pool.weights, expected)
     with pytest.raises(ValueError, match="step"):
         pool.add(policy, 20)
 

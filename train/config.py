@@ -75,7 +75,7 @@ class TrainConfig:
         baselines: Texts of agents that are both opponents and the rows of the final table.
         self_share: Share of the games against oneself.
         past_share: Share of the games against older snapshots, the harder ones more often.
-        baseline_share: Share of the games against baselines.
+        baseline_share: Share of the games against baselines, the harder ones more often.
         snapshot_every: Steps between snapshots.
         pool_size: The most snapshots kept as opponents.
         checkpoint_every: Steps between checkpoints.
@@ -118,9 +118,9 @@ class TrainConfig:
     select_every: int = 500_000
     select_deals: int = 150
     baselines: tuple[str, ...] = BASELINES
-    self_share: float = 0.8
+    self_share: float = 0.6
     past_share: float = 0.1
-    baseline_share: float = 0.1
+    baseline_share: float = 0.3
     snapshot_every: int = 100_000
     pool_size: int = 5
     checkpoint_every: int = 250_000

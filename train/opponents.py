@@ -154,10 +154,10 @@ class OpponentPool:
     """The baselines, and snapshots of the learner from different times of its training.
 
     The newest snapshot is the learner's *current self*; the others are *past* selves. New games
-    draw the current self, any past self or any baseline in the given shares. Among past selves the
-    harder ones are drawn more often, by the share of its points that the learner lost against each
-    lately (after Vinyals et al., 2019); baselines are equally likely. While there is no past self,
-    the current self takes that share.
+    draw the current self, any past self or any baseline in the given shares. Among past selves, and
+    among baselines, the harder ones are drawn more often, by the share of its points that the
+    learner lost against each lately (after Vinyals et al., 2019). While there is no past self, the
+    current self takes that share.
 
     When there are too many snapshots, the one goes whose neighbours are closest to each other in
     training steps (the older on a tie). The first and the newest always stay, and the rest remain
@@ -203,7 +203,7 @@ class OpponentPool:
         self.size = size
         self._shares = shares
         self.snapshots: list[Snapshot] = []
-        #: The learner's score against each snapshot lately, by name.
+        #: The learner's score against each snapshot and baseline lately, by name.
         self.scores: dict[str, float] = {}
         #: Snapshots that are drawn no more, but that running games still have.
         self.retired: list[Snapshot] = []
@@ -221,13 +221,17 @@ class OpponentPool:
             share_of["self_share"] += share_of.pop("past_share")
         if not self.snapshots:
             share_of = {"baseline_share": 1.0}
-        weights = [share_of["baseline_share"] / max(len(self.baselines), 1)] * len(self.baselines)
-        hardness = np.array([self.hardness(snapshot.name) for snapshot in self.snapshots[:-1]])
-        if hardness.size:
-            weights += (share_of["past_share"] * hardness / hardness.sum()).tolist()
+        weights = self._shared(share_of["baseline_share"], self.baselines)
+        if len(self.snapshots) > 1:
+            weights += self._shared(share_of["past_share"], self.snapshots[:-1])
         weights += [share_of["self_share"] for _ in self.snapshots[-1:]]
         total = np.array(weights)
         return total / total.sum()
+
+    def _shared(self, share: float, agents: Sequence[Agent]) -> list[float]:
+        """Shares something out among agents by their hardness."""
+        hardness = np.array([self.hardness(agent.name) for agent in agents])
+        return (share * hardness / hardness.sum()).tolist() if hardness.size else []
 
     @property
     def newest_step(self) -> int:
@@ -241,7 +245,7 @@ class OpponentPool:
         return "self" if self.snapshots and self.snapshots[-1].name == name else "past"
 
     def record(self, name: str, scores: Sequence[float]) -> None:
-        """Notes how the learner did against a snapshot in some games, 0 to 1 each."""
+        """Notes how the learner did against an opponent in some games, 0 to 1 each."""
         for score in scores:
             before = self.scores.get(name, 0.5)
             self.scores[name] = before + self.MEMORY * (score - before)
