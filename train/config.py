@@ -270,7 +270,7 @@ class TrainConfig:
 PRESETS: Final[dict[str, dict[str, Any]]] = {
     "quick": {},
     "standard": {
-        "total_steps": 8_000_000,
+        "total_steps": 5_000_000,
         "ending_games": 30_000,
         "ending_epochs": 15,
         "hidden": 128,
