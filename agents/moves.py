@@ -1,14 +1,15 @@
 """What a move looks like to a network: one row of numbers for every legal move.
 
-A *move* is a couple, a card to discard, or a source to refill from. Every feature is a count or a
-yes/no that stays the same when suits are renamed, ranks are flipped or left and right are swapped,
-so a network that scores moves by these rows and by nothing else cannot play the 96 images of a
-position differently (see ``docs/rules.md`` on symmetries).
+A *move* is a couple, a card to discard, or a source to refill from. Every feature is a count, a
+yes/no or a guess from counts, and stays the same when suits are renamed, ranks are flipped or left
+and right are swapped. So a network that scores moves by these rows and by nothing else cannot play
+the 96 images of a position differently (see ``docs/rules.md`` on symmetries).
 
-Counts go no deeper than the replies to a couple and the answers to those; there is no search in
-them, and none of them reads anything that the player does not know. After exhaustion, where both
-hands are known (E3), couples have rows of another kind, so there are two layouts of one width:
-``OPENING`` and ``ENDING`` name their columns.
+None of them reads anything that the player does not know. After exhaustion, where both hands are
+known (E3), couples have rows of another kind, so there are two layouts of one width; ``OPENING``
+and ``ENDING`` name the columns. Rows of endings look at every reply to the couple and every answer
+to the reply, and no further: what the answer leaves is guessed from counts
+(:func:`agents.leaf.estimate`).
 """
 
 from __future__ import annotations
