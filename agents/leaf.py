@@ -22,7 +22,7 @@ from counterweight_env.endgame import (
 )
 from counterweight_env.kernels import OVER, count_bits, kernel, outcome
 
-__all__ = ["COUNTS", "FEATURES", "estimate", "leaf_value", "weights_for"]
+__all__ = ["COUNTS", "FEATURES", "STAGES", "estimate", "leaf_value", "weights_for"]
 
 COUNTS: Final = 13
 FEATURES: Final = 2 + COUNTS
@@ -72,8 +72,9 @@ def weights_for(variant: str, blocked: str) -> np.ndarray:
     return np.array(WEIGHTS[variant]) if blocked == "pass" else NO_WEIGHTS
 
 
-#: Fitted weights of the counts alone: [exchange, cards in both hands, count], where the hands have
-#: 16 cards or fewer, 17 to 24, or more.
+#: Cards in both hands up to which :func:`estimate` takes its first weights, and its second ones.
+STAGES: Final = (16, 24)
+#: Fitted weights of the counts alone: [exchange, stage, count].
 ESTIMATE: Final = np.array(
     [
         [
@@ -221,7 +222,7 @@ def estimate(mine, other, own, other_now, exchange, scratch):
     """
     count_ending(mine, other, own, other_now, scratch)
     cards = count_bits(mine) + count_bits(other)
-    stage = 0 if cards <= 16 else 1 if cards <= 24 else 2
+    stage = np.int64(cards > STAGES[0]) + np.int64(cards > STAGES[1])
     value = 0.0
     for i in range(COUNTS):
         value += ESTIMATE[np.int64(exchange), stage, i] * scratch[i]

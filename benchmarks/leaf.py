@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from agents import make_agent
-from agents.leaf import COUNTS, FEATURES, leaf_features
+from agents.leaf import COUNTS, FEATURES, STAGES, leaf_features
 from counterweight_env import GameBatch
 from counterweight_env.cards import rule_table
 from counterweight_env.endgame import Workspace, forget, position_bounds
@@ -22,8 +22,7 @@ from counterweight_env.rules import as_rules
 
 RIDGE = 3.0
 SOLVE_NODES = 300_000
-#: Cards in both hands at which the estimate by counts alone takes other weights.
-STAGES = (0, 16, 24, 50)
+MOST_CARDS = 50  # in both hands
 
 
 @kernel
@@ -113,9 +112,9 @@ def fit_counts(rules: str, positions: int, seed: int) -> tuple[np.ndarray, str]:
     counts, values = features[solved, 2:], values[solved]
     cards = np.rint(counts[:, :2].sum(axis=1) * 20)
     trained = np.arange(len(values)) < len(values) * 7 // 10
-    weights = np.zeros((len(STAGES) - 1, COUNTS))
+    weights = np.zeros((len(STAGES) + 1, COUNTS))
     lines = []
-    for stage, (low, high) in enumerate(pairwise(STAGES)):
+    for stage, (low, high) in enumerate(pairwise((0, *STAGES, MOST_CARDS))):
         inside = (cards > low) & (cards <= high)
         x = counts[inside & trained]
         square = x.T @ x + RIDGE * np.eye(COUNTS)
