@@ -5,8 +5,8 @@ With ``--short`` of each kind only our fastest way and the fastest peer.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -131,9 +131,13 @@ def draw(results: Mapping[str, Any], path: Path, short: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    source, target, *options = sys.argv[1:]
+    parser = argparse.ArgumentParser(description="Decisions per second as bars.")
+    parser.add_argument("results", type=Path, help="what benchmarks.peers wrote as JSON")
+    parser.add_argument("picture", type=Path, help="an .svg or a .png")
+    parser.add_argument("--short", action="store_true", help="only the fastest of each kind")
+    arguments = parser.parse_args()
     draw(
-        json.loads(Path(source).read_text(encoding="utf-8")),
-        Path(target),
-        short=options == ["--short"],
+        json.loads(arguments.results.read_text(encoding="utf-8")),
+        arguments.picture,
+        arguments.short,
     )

@@ -169,8 +169,8 @@ def _about(arguments: argparse.Namespace, given: Sequence[str]) -> dict[str, Any
 def _read_arguments(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.peers",
-        description="Measures Counterweight and its peers in turn. Writes peers.json and peers.svg "
-        "into --out, and the table between the markers of speed.md beside it.",
+        description="Measures Counterweight and its peers in turn. Writes peers.json, peers.svg "
+        "and peers-short.svg into --out, and the table between the markers of speed.md beside it.",
     )
     parser.add_argument("--runs", type=int, default=5, help="rounds (5)")
     parser.add_argument("--seconds", type=float, default=1.0, help="of a loop in a round (1)")
