@@ -1,6 +1,6 @@
 """``python -m benchmarks.chart peers.json peers.svg``: decisions per second as bars.
 
-With ``--short`` of each kind only our fastest way and the fastest peer.
+With ``--short`` of each kind only our fastest way and the fastest peer, to stand beside text.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ __all__ = ["draw", "groups"]
 CARD, EDGE, TEXT, MUTED = "#ffffff", "#d0d7de", "#1f2328", "#59636e"
 OURS, PEER = "#0969da", "#9198a1"
 WIDTH: Final = 600 / 72  # inches: 600 pt are 800 px wide
+SHORT_WIDTH: Final = 330 / 72  # 440 px
 ROW: Final = 0.24  # inches
+SHORT_ROW: Final = 0.18
 FONT_SIZE: Final = 9
+SHORT_FONT_SIZE: Final = 8
 
 
 def groups(results: Mapping[str, Any], short: bool = False) -> dict[str, list[tuple[str, float]]]:
@@ -70,14 +73,18 @@ def draw(results: Mapping[str, Any], path: Path, short: bool = False) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    matplotlib.rcParams.update({"font.size": FONT_SIZE, "svg.hashsalt": "peers"})
+    width, row, size = WIDTH, ROW, FONT_SIZE
+    left, right, gap = 0.385, 0.94, 0.6
+    if short:
+        width, row, size = SHORT_WIDTH, SHORT_ROW, SHORT_FONT_SIZE
+        left, right, gap = 0.375, 0.89, 0.2
+    matplotlib.rcParams.update({"font.size": size, "svg.hashsalt": "peers"})
     found = groups(results, short)
-    gap = 0.2 if short else 0.6
     margin = 0.6 - gap  # below the last bar
     rows = sum(len(bars) + 1 + gap for bars in found.values()) + margin
-    height = rows * ROW + 1.1
-    figure = pyplot.figure(figsize=(WIDTH, height), facecolor=CARD, edgecolor=EDGE, linewidth=1)
-    axes = figure.add_axes((0.385, 0.5 / height, 0.555, rows * ROW / height), facecolor=CARD)
+    height = rows * row + 1.1
+    figure = pyplot.figure(figsize=(width, height), facecolor=CARD, edgecolor=EDGE, linewidth=1)
+    axes = figure.add_axes((left, 0.5 / height, right - left, rows * row / height), facecolor=CARD)
     y = 0.0
     ticks: list[tuple[float, str, str]] = []
     fastest = max(rate for bars in found.values() for _, rate in bars)
@@ -99,7 +106,7 @@ def draw(results: Mapping[str, Any], path: Path, short: bool = False) -> None:
             axes.annotate(
                 _short(rate), (rate, y), (4, 0), textcoords="offset points", va="center", color=TEXT
             )
-            ticks.append((y, title, color))
+            ticks.append((y, title.partition(",")[0] if short else title, color))
         y += gap
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda rate, _: _short(rate))
@@ -121,7 +128,7 @@ def draw(results: Mapping[str, Any], path: Path, short: bool = False) -> None:
         1 - 0.3 / height,
         "Random legal play on one core",
         color=TEXT,
-        size=FONT_SIZE + 3,
+        size=size + 3,
         weight="bold",
         va="center",
     )

@@ -90,7 +90,7 @@ def test_the_site_begins_with_what_the_readme_shows() -> None:
 
 
 def test_the_readme_is_a_screen_and_a_half() -> None:
-    assert len(README.splitlines()) <= 100
+    assert len(README.splitlines()) <= 75
     pictures = re.findall(r'^<img .*alt=".+" src="(.+)">$', README, re.M)
     assert pictures == ["docs/images/table.svg", "docs/benchmarks/peers-short.svg"]
     for picture in pictures:
@@ -482,6 +482,15 @@ def test_the_environments_arguments_are_as_they_are() -> None:
         assert listed[name] == {key: repr(value.default) for key, value in signature.items()}
 
 
+def halved(cell: str) -> str:
+    """``10 (8 to 13)`` as ``10 ± 3``: the longer half of the interval."""
+    parts = re.fullmatch(r"(-?\d+) \((-?\d+) to (-?\d+)\)", cell)
+    if parts is None:
+        return cell
+    middle, low, high = map(int, parts.groups())
+    return f"{middle} ± {max(middle - low, high - middle)}"
+
+
 def test_the_readmes_ladder_is_that_of_the_players() -> None:
     """Elo of both rule sets, row by row; the README may leave players out."""
     ladder = (DOCS / "agents.md").read_text(encoding="utf-8")
@@ -493,11 +502,11 @@ def test_the_readmes_ladder_is_that_of_the_players() -> None:
         assert f"{deals[1]} ({rules})" in README
         table = after.partition("\n\nScores of")[0]
         measured[rules] = dict(re.findall(r"^\| (`.+?`) \| (.+?) \|", table, re.M))
-    rows = re.findall(r"^\| (`.+?`) \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", README, re.M)
+    rows = re.findall(r"^\| (`.+?`) \| ([^|]+) \| ([^|]+) \|$", README, re.M)
     assert len(rows) >= 5
     for player, classic, exchange in rows:
-        assert classic == measured["classic"][player], player
-        assert exchange == measured["exchange"][player], player
+        assert classic == halved(measured["classic"][player]), player
+        assert exchange == halved(measured["exchange"][player]), player
     elo = [int(row[1].split()[0]) + int(row[2].split()[0]) for row in rows]
     assert elo == sorted(elo, reverse=True)  # on average
 
