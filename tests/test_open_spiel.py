@@ -345,13 +345,98 @@ def test_information_states_only_grow_and_name_their_player(parameters: str) -> 
             before[player] = now
 
 
-def test_there_is_no_tensor_with_perfect_recall() -> None:
-    game = load("")
-    assert not game.get_type().provides_information_state_tensor
+def tell_apart(states: Iterator[Any]) -> int:
+    """Holds that tensors differ where information states do; returns how many were seen.
+
+    At the chance nodes of a draw the observation in the tensor shows the position before.
+    """
+    texts: dict[bytes, str] = {}
+    tensors: dict[str, bytes] = {}
+    for state in states:
+        for player in (0, 1):
+            text = state.information_state_string(player)
+            tensor = np.array(state.information_state_tensor(player), np.int8).tobytes()
+            assert texts.setdefault(tensor, text) == text
+            assert state.is_chance_node() or tensors.setdefault(text, tensor) == tensor
+    return len(texts)
+
+
+def whole_tree(state: Any) -> Iterator[Any]:
+    """All states from here on."""
+    yield state
+    for action in state.legal_actions() if not state.is_terminal() else ():
+        yield from whole_tree(state.child(action))
+
+
+@pytest.mark.parametrize("variant", ["classic", "exchange"])
+@pytest.mark.parametrize("others", ["", ",open_discards=False", ",blocked=discard"])
+def test_the_information_state_tensor_tells_what_the_string_does(variant: str, others: str) -> None:
+    """In the whole tree of seven cards, the lot left out."""
+    game = load(f"variant={variant},{TINY},dealer=1{others}")
+    assert tell_apart(whole_tree(game.new_initial_state())) > 2000
+
+
+@pytest.mark.parametrize("parameters", RULES)
+def test_the_information_state_tensor_holds_whole_games(parameters: str) -> None:
+    game = load(parameters)
+    assert game.get_type().provides_information_state_tensor
+    assert tell_apart(state for seed in range(3) for state in course(game, seed)) > 20
+
+
+def test_the_information_state_tensor_row_by_row() -> None:
+    game = load(f"variant=exchange,{TINY},dealer=1")
     recall = make_observation(game, pyspiel.IIGObservationType(perfect_recall=True))
-    assert recall.tensor is None
+    now = make_observation(game)
+    state = after(game, [0, 6, 2, 3, 1, 5, 0, 6, 4])
+    kinds = {0: "left", 1: "right", 5: "draws", 6: "opponent left", 7: "opponent right"}
+    kinds[11] = "exhausted"
+    for player, hand, happened in (
+        (0, [0, 6], [("left", 0), ("right", 6), ("draws", 4), ("exhausted", None)]),
+        (1, [2, 3], [("opponent left", 0), ("opponent right", 6), ("exhausted", None)]),
+    ):
+        recall.set_from(state, player)
+        now.set_from(state, player)
+        assert (recall.tensor[: now.tensor.size] == now.tensor).all()
+        assert np.flatnonzero(recall.dict["player"]).tolist() == [player]
+        assert np.flatnonzero(recall.dict["dealer"]).tolist() == [1]
+        assert np.flatnonzero(recall.dict["dealt"]).tolist() == hand
+        assert np.flatnonzero(recall.dict["start_left"]).tolist() == [1]
+        assert np.flatnonzero(recall.dict["start_right"]).tolist() == [5]
+        rows = recall.dict["events"]
+        seen = []
+        for row in rows[: len(happened)]:
+            [kind] = np.flatnonzero(row[:12])
+            cards = np.flatnonzero(row[12:]).tolist()
+            seen.append((kinds[kind], cards[0] if cards else None))
+        assert seen == happened
+        assert not rows[len(happened) :].any()
+
+
+def test_learners_in_open_spiel_take_either_tensor() -> None:
+    """Through OpenSpiel's environment for them, with masks and rewards."""
+    from open_spiel.python import rl_environment
+    from open_spiel.python.algorithms import random_agent
+
+    game = load(f"variant=exchange,{TINY}")
+    sizes = {
+        rl_environment.ObservationType.OBSERVATION: game.observation_tensor_size(),
+        rl_environment.ObservationType.INFORMATION_STATE: game.information_state_tensor_size(),
+    }
+    for kind, size in sizes.items():
+        environment = rl_environment.Environment(game, observation_type=kind, seed=1)
+        agents = [random_agent.RandomAgent(i, game.num_distinct_actions()) for i in (0, 1)]
+        for _ in range(10):
+            step = environment.reset()
+            while not step.last():
+                mover = step.observations["current_player"]
+                assert len(step.observations["info_state"][mover]) == size
+                step = environment.step([agents[mover].step(step).action])
+            assert sum(step.rewards) == 0
+
+
+def test_observers_take_no_parameters() -> None:
     with pytest.raises(ValueError, match="'x'"):
-        game.make_py_observer(None, {"x": 1})
+        load("").make_py_observer(None, {"x": 1})
 
 
 # --- Copies and saves -----------------------------------------------------------------------------
@@ -554,6 +639,39 @@ def test_open_spiels_python_solver_takes_the_game_as_it_is() -> None:
 
 
 # --- The page and the extra -----------------------------------------------------------------------
+
+
+def test_deep_cfr_takes_the_information_state_tensor() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("tree")
+    from open_spiel.python.pytorch import deep_cfr
+
+    torch.set_num_threads(1)
+    game = load(f"variant=exchange,{TINY},dealer=1")
+    solver = deep_cfr.DeepCFRSolver(
+        game,
+        policy_network_layers=(16,),
+        advantage_network_layers=(16,),
+        num_iterations=2,
+        num_traversals=20,
+        policy_network_train_steps=100,
+        advantage_network_train_steps=20,
+        batch_size_advantage=64,
+        batch_size_strategy=64,
+        memory_capacity=10_000,
+        learning_rate=3e-3,
+        seed=1,
+    )
+    _, _, loss = solver.solve()
+    assert np.isfinite(float(loss))
+    decisions = 0
+    for state in course(game, 0):
+        if state.current_player() >= 0:
+            chances = solver.action_probabilities(state)
+            assert set(chances) == set(state.legal_actions())
+            assert 0.0 < sum(chances.values()) <= 1.0 + 1e-5  # it does not mask its output
+            decisions += 1
+    assert decisions >= 2
 
 
 def test_the_examples_of_the_page_run() -> None:

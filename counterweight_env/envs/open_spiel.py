@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import comb
+from math import comb, prod
 from typing import Any, Final
 
 import numpy as np
@@ -54,13 +54,37 @@ _GAME_TYPE: Final = pyspiel.GameType(
     max_num_players=2,
     min_num_players=2,
     provides_information_state_string=True,
-    # A tensor with perfect recall would have to hold whole games; the observation is no such one.
-    provides_information_state_tensor=False,
+    provides_information_state_tensor=True,
     provides_observation_string=True,
     provides_observation_tensor=True,
     provides_factored_observation_string=False,
     parameter_specification=_PARAMETERS,
 )
+
+
+# What a player may see happen, in the order of the tensor's columns.
+LEFT: Final = 0
+RIGHT: Final = 1
+LAYS: Final = 2
+STOCK: Final = 3
+RECLAIM: Final = 4
+DRAWS: Final = 5
+OPPONENT_LEFT: Final = 6
+OPPONENT_RIGHT: Final = 7
+OPPONENT_LAYS: Final = 8
+OPPONENT_STOCK: Final = 9
+OPPONENT_RECLAIM: Final = 10
+EXHAUSTED: Final = 11
+KINDS: Final = 12
+# What they see before the first turn.
+DEALER: Final = 12
+DEALT: Final = 13
+TABLE: Final = 14
+
+
+def _events_shape(rules: Rules) -> tuple[int, int]:
+    """The most that a player can see after the deal: decisions, own draws and exhaustion."""
+    return rules.max_decisions + rules.stock_size + 1, KINDS + rules.deck_size
 
 
 @lru_cache(maxsize=256)
@@ -114,8 +138,7 @@ class CounterweightGame(pyspiel.Game):
         """An observer of one player's whole knowledge; None for its public or private part alone.
 
         Args:
-            iig_obs_type: A ``pyspiel.IIGObservationType``. With perfect recall there is a string
-                and no tensor; without (the default) both.
+            iig_obs_type: A ``pyspiel.IIGObservationType``; without one, there is no perfect recall.
             params: Must be empty.
 
         Raises:
@@ -145,6 +168,7 @@ class _Course:
         draws: Cards still to be drawn for it.
         drawn: Cards drawn for it.
         seen: For each player all that they have seen, as text.
+        events: The same as pairs of what happened and the set of cards that it shows.
     """
 
     __slots__ = (
@@ -153,6 +177,7 @@ class _Course:
         "dealt",
         "drawn",
         "draws",
+        "events",
         "player",
         "rules",
         "seen",
@@ -169,8 +194,9 @@ class _Course:
         self.draws = 0
         self.drawn: tuple[int, ...] = ()
         self.seen = ["player 0", "player 1"]
+        self.events: list[tuple[tuple[int, int], ...]] = [(), ()]
         if dealer != NOBODY:
-            self.tell_both(f" dealer {dealer}")
+            self._tell_dealer()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Course:
         twin = object.__new__(_Course)
@@ -179,6 +205,7 @@ class _Course:
         # A state array is replaced, never changed, except by drawing.
         twin.state = self.state.copy() if self.draws else self.state
         twin.seen = self.seen.copy()
+        twin.events = self.events.copy()
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
@@ -188,10 +215,14 @@ class _Course:
         for name, value in values.items():
             setattr(self, name, value)
 
-    def tell_both(self, text: str) -> None:
-        """Notes what both players see."""
-        self.seen[0] += text
-        self.seen[1] += text
+    def _tell(self, player: int, text: str, *events: tuple[int, int]) -> None:
+        """Notes what a player sees, as text and as pairs of what happened and a set of cards."""
+        self.seen[player] += text
+        self.events[player] += events
+
+    def _tell_dealer(self) -> None:
+        for player in range(2):
+            self._tell(player, f" dealer {self.dealer}", (DEALER, 1 << self.dealer))
 
     @property
     def deals(self) -> bool:
@@ -243,18 +274,19 @@ class _Course:
         """Carries out an outcome of chance."""
         if self.dealer == NOBODY:
             self.dealer = outcome - self.rules.deck_size
-            self.tell_both(f" dealer {self.dealer}")
+            self._tell_dealer()
         elif self.deals:
             self._deal(outcome)
         else:
             self._draw(outcome)
 
     def _deal(self, card: int) -> None:
-        player = self.receiver
-        if player == NOBODY:
-            self.tell_both(f" table {_names(self.rules)[card]}")
+        receiver = self.receiver
+        if receiver == NOBODY:
+            for player in range(2):
+                self._tell(player, f" table {_names(self.rules)[card]}", (TABLE, 1 << card))
         else:
-            self.seen[player] += f" dealt {_names(self.rules)[card]}"
+            self._tell(receiver, f" dealt {_names(self.rules)[card]}", (DEALT, 1 << card))
         self.dealt += (card,)
         if not self.deals:
             rest = [card for card in range(self.rules.deck_size) if card not in self.dealt]
@@ -269,7 +301,8 @@ class _Course:
         top = int(record["stock_size"]) - len(self.drawn) - 1
         place = int(np.flatnonzero(stock[: top + 1] == card)[0])
         stock[place], stock[top] = stock[top], card
-        self.seen[int(record["to_move"])] += f" draws {_names(self.rules)[card]}"
+        text = f" draws {_names(self.rules)[card]}"
+        self._tell(int(record["to_move"]), text, (DRAWS, 1 << card))
         self.drawn += (card,)
         self.draws -= 1
         if not self.draws:
@@ -286,7 +319,7 @@ class _Course:
         after = self.state.copy()
         if kernels.step_one(after, rule_table(self.rules), action) < 0:
             Game._of(after, self.rules).step(action)  # raises, and says why
-        self._tell(action)
+        self._tell_action(action)
         # How many cards a step draws follows from the sizes of the piles, not from the cards.
         self.draws = int(self.state[0]["stock_size"]) - int(after[0]["stock_size"])
         if self.draws:
@@ -297,26 +330,36 @@ class _Course:
         else:
             self._arrive(after)
 
-    def _tell(self, action: int) -> None:
+    def _tell_action(self, action: int) -> None:
         """Notes what each player sees of an action."""
         record = self.state[0]
         mover, phase = int(record["to_move"]), int(record["phase"])
+        other = 1 - mover
         name = action_name(action, self.rules)
+        card = 1 << action
         if phase == kernels.LEFT:  # the other player sees whole couples
-            self.seen[mover] += f" left {name}"
-            return
-        if phase == kernels.RIGHT:
-            self.seen[mover] += f" right {name}"
-            shown = f"couple {_names(self.rules)[int(record['chosen'])]} {name}"
+            self._tell(mover, f" left {name}", (LEFT, card))
+        elif phase == kernels.RIGHT:
+            chosen = int(record["chosen"])
+            self._tell(mover, f" right {name}", (RIGHT, card))
+            self._tell(
+                other,
+                f" opponent couple {_names(self.rules)[chosen]} {name}",
+                (OPPONENT_LEFT, 1 << chosen),
+                (OPPONENT_RIGHT, card),
+            )
         elif phase == kernels.DISCARD:
-            self.seen[mover] += f" lays {name}"
+            self._tell(mover, f" lays {name}", (LAYS, card))
             # What is laid after exhaustion is out of play and public.
-            hidden = not self.rules.open_discards and int(record["stock_size"]) > 0
-            shown = "lays a card" if hidden else f"lays {name}"
+            if self.rules.open_discards or not record["stock_size"]:
+                self._tell(other, f" opponent lays {name}", (OPPONENT_LAYS, card))
+            else:
+                self._tell(other, " opponent lays a card", (OPPONENT_LAYS, 0))
         else:
-            self.seen[mover] += f" {name}"
-            shown = name
-        self.seen[1 - mover] += f" opponent {shown}"
+            from_stock = action == self.rules.deck_size
+            self._tell(mover, f" {name}", (STOCK if from_stock else RECLAIM, 0))
+            event = OPPONENT_STOCK if from_stock else OPPONENT_RECLAIM
+            self._tell(other, f" opponent {name}", (event, 0))
 
     def _arrive(self, after: np.ndarray) -> None:
         """Goes on to the record that an action has led to."""
@@ -328,7 +371,7 @@ class _Course:
                 if player == int(before["to_move"]):
                     gained &= ~own_draws
                 cards = " ".join(_names(self.rules)[card] for card in cards_of(gained))
-                self.seen[player] += f" exhausted takes {cards or 'nothing'}"
+                self._tell(player, f" exhausted takes {cards or 'nothing'}", (EXHAUSTED, gained))
         self.state = after
         self._next_player()
 
@@ -424,34 +467,69 @@ class CounterweightState(pyspiel.State):
 class CounterweightObserver:
     """What one player knows, as OpenSpiel's observers give it.
 
+    Without perfect recall the tensor is the observation. With it, all that the player has seen
+    follows, so that at the players' nodes two tensors are equal where the information states are:
+
+    - ``player`` and ``dealer`` (2,), ``dealt`` (D,) the cards of the first hand, ``start_left`` and
+      ``start_right`` (D,) the first table, for a deck of D cards;
+    - ``events`` (E, 12 + D), a row for each thing seen in the course of the game, in order and with
+      rows of 0 behind: what it was (own left and right card, discard, stock, reclaim, draw; the
+      opponent's left and right card, discard, stock, reclaim; exhaustion), then the cards it shows.
+
     Attributes:
-        tensor: (K,) float32 of 0 and 1, laid out as ``observation_layout(rules)`` says and all 0
-            before the cards are dealt; None with perfect recall.
+        tensor: (K,) float32 of 0 and 1. What comes from ``observation_layout(rules)`` is 0 before
+            the cards are dealt.
         dict: The parts of the tensor by name, as views.
     """
 
     def __init__(self, rules: Rules, perfect_recall: bool) -> None:
         self._rules = rules
         self._perfect_recall = perfect_recall
-        self.tensor: np.ndarray | None = None
+        self._row = np.zeros((1, observation_size(rules)), np.int8)
+        parts: list[tuple[str, tuple[int, ...]]] = [
+            (name, (part.stop - part.start,)) for name, part in observation_layout(rules).items()
+        ]
+        if perfect_recall:
+            deck = (rules.deck_size,)
+            parts += [("player", (2,)), ("dealer", (2,)), ("dealt", deck)]
+            parts += [("start_left", deck), ("start_right", deck)]
+            parts += [("events", _events_shape(rules))]
+        self.tensor = np.zeros(sum(prod(shape) for _, shape in parts), np.float32)
         self.dict: dict[str, np.ndarray] = {}
-        if not perfect_recall:
-            self.tensor = np.zeros(observation_size(rules), np.float32)
-            self._row = np.zeros((1, self.tensor.size), np.int8)
-            self.dict = {
-                name: self.tensor[part] for name, part in observation_layout(rules).items()
-            }
+        start = 0
+        for name, shape in parts:
+            end = start + prod(shape)
+            self.dict[name] = self.tensor[start:end].reshape(shape)
+            start = end
 
     def set_from(self, state: CounterweightState, player: int) -> None:
         """Writes a state from one player's side into ``tensor``."""
-        if self.tensor is None:
-            return
         course = state._course
-        if course.deals:
-            self.tensor.fill(0.0)
-        else:
+        self.tensor.fill(0.0)
+        if not course.deals:
             sides = np.array([player], np.int8)
-            self.tensor[:] = encode_batch(course.state, self._rules, sides, self._row)[0]
+            now = encode_batch(course.state, self._rules, sides, self._row)[0]
+            self.tensor[: now.size] = now
+        if self._perfect_recall:
+            self.dict["player"][player] = 1.0
+            self._write_past(course.events[player])
+
+    def _write_past(self, events: tuple[tuple[int, int], ...]) -> None:
+        dealer, dealt = self.dict["dealer"], self.dict["dealt"]
+        rows = self.dict["events"]
+        tables = iter((self.dict["start_left"], self.dict["start_right"]))
+        used = 0
+        for kind, cards in events:
+            if kind < KINDS:
+                row = rows[used]
+                row[kind] = 1.0
+                where = row[KINDS:]
+                used += 1
+            elif kind == TABLE:
+                where = next(tables)
+            else:
+                where = dealer if kind == DEALER else dealt
+            where[list(cards_of(cards))] = 1.0
 
     def string_from(self, state: CounterweightState, player: int) -> str:
         """All that a player has seen so far, or without perfect recall what they see now."""
