@@ -336,6 +336,33 @@ def test_E2_the_swapped_discard_is_seen() -> None:
 
 
 @pytest.mark.parametrize("parameters", RULES)
+def test_E2_the_cards_got_at_exhaustion_are_a_whole_discard(parameters: str) -> None:
+    """As it is when the last card is drawn: with the card just laid, without one just reclaimed."""
+    game = load(parameters)
+    checked = 0
+    for seed in range(10):
+        piles: list[list[str]] = [[], []]
+        text = ["", ""]
+        for state in course(game, seed):
+            for player in (0, 1):
+                now = state.information_state_string(player)
+                new = now.removeprefix(text[player]).replace("opponent lays", "").split()
+                text[player] = now
+                if "lays" in new:
+                    piles[player].append(new[new.index("lays") + 1])
+                if "RECLAIM" in new and "opponent" not in new:
+                    piles[player].pop()
+            if " exhausted takes " in text[0]:
+                for player in (0, 1):
+                    got = text[player].partition(" exhausted takes ")[2].split()
+                    owner = 1 - player if game.rules.variant == "exchange" else player
+                    assert sorted(got) == sorted(piles[owner] or ["nothing"]), text[player]
+                checked += 1
+                break
+    assert checked == 10
+
+
+@pytest.mark.parametrize("parameters", RULES)
 def test_information_states_only_grow_and_name_their_player(parameters: str) -> None:
     before = ["", ""]
     for state in course(load(parameters), 3):
@@ -626,21 +653,6 @@ def test_open_spiels_own_solver_finds_the_value(text: str, iterations: int) -> N
     assert found == pytest.approx(ours.value, abs=gap + 2 * ours.exploitability)
 
 
-def test_open_spiels_python_solver_takes_the_game_as_it_is() -> None:
-    game = load(f"variant=exchange,{TINY},dealer=1")
-    solver = cfr.CFRPlusSolver(game)
-    solver.evaluate_and_update_policy()
-    solver.evaluate_and_update_policy()
-    policy = solver.average_policy()
-    best = [exploitability.best_response(game, policy, p)["best_response_value"] for p in (0, 1)]
-    rules = Rules.parse("exchange(ranks=7,suits=1,hand_size=2)")
-    assert -best[1] - 1e-9 <= exact_value(rules) <= best[0] + 1e-9
-    assert best[0] + best[1] < 0.1
-
-
-# --- The page and the extra -----------------------------------------------------------------------
-
-
 def test_deep_cfr_takes_the_information_state_tensor() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("tree")
@@ -672,6 +684,21 @@ def test_deep_cfr_takes_the_information_state_tensor() -> None:
             assert 0.0 < sum(chances.values()) <= 1.0 + 1e-5  # it does not mask its output
             decisions += 1
     assert decisions >= 2
+
+
+def test_open_spiels_python_solver_takes_the_game_as_it_is() -> None:
+    game = load(f"variant=exchange,{TINY},dealer=1")
+    solver = cfr.CFRPlusSolver(game)
+    solver.evaluate_and_update_policy()
+    solver.evaluate_and_update_policy()
+    policy = solver.average_policy()
+    best = [exploitability.best_response(game, policy, p)["best_response_value"] for p in (0, 1)]
+    rules = Rules.parse("exchange(ranks=7,suits=1,hand_size=2)")
+    assert -best[1] - 1e-9 <= exact_value(rules) <= best[0] + 1e-9
+    assert best[0] + best[1] < 0.1
+
+
+# --- The page and the extra -----------------------------------------------------------------------
 
 
 def test_the_examples_of_the_page_run() -> None:

@@ -62,28 +62,28 @@ _GAME_TYPE: Final = pyspiel.GameType(
 )
 
 
-# What a player may see happen, in the order of the tensor's columns.
-LEFT: Final = 0
-RIGHT: Final = 1
-LAYS: Final = 2
-STOCK: Final = 3
-RECLAIM: Final = 4
-DRAWS: Final = 5
+# What a player may see happen after the deal, in the order of the tensor's columns.
+OWN_LEFT: Final = 0
+OWN_RIGHT: Final = 1
+OWN_DISCARD: Final = 2
+OWN_STOCK: Final = 3
+OWN_RECLAIM: Final = 4
+OWN_DRAW: Final = 5
 OPPONENT_LEFT: Final = 6
 OPPONENT_RIGHT: Final = 7
-OPPONENT_LAYS: Final = 8
+OPPONENT_DISCARD: Final = 8
 OPPONENT_STOCK: Final = 9
 OPPONENT_RECLAIM: Final = 10
-EXHAUSTED: Final = 11
-KINDS: Final = 12
-# What they see before the first turn.
-DEALER: Final = 12
-DEALT: Final = 13
-TABLE: Final = 14
+EXHAUSTION: Final = 11
+KINDS: Final = EXHAUSTION + 1
+# What they see before: parts of the tensor that are no rows.
+DEALER: Final = KINDS
+DEALT: Final = KINDS + 1
+TABLE: Final = KINDS + 2
 
 
 def _events_shape(rules: Rules) -> tuple[int, int]:
-    """The most that a player can see after the deal: decisions, own draws and exhaustion."""
+    """Rows and columns of ``events``: at most a row a decision, a stock card and exhaustion."""
     return rules.max_decisions + rules.stock_size + 1, KINDS + rules.deck_size
 
 
@@ -139,6 +139,7 @@ class CounterweightGame(pyspiel.Game):
 
         Args:
             iig_obs_type: A ``pyspiel.IIGObservationType``; without one, there is no perfect recall.
+                There are a string and a tensor either way.
             params: Must be empty.
 
         Raises:
@@ -168,7 +169,7 @@ class _Course:
         draws: Cards still to be drawn for it.
         drawn: Cards drawn for it.
         seen: For each player all that they have seen, as text.
-        events: The same as pairs of what happened and the set of cards that it shows.
+        events: For each player the same, as pairs of what happened and the set of cards it shows.
     """
 
     __slots__ = (
@@ -302,7 +303,7 @@ class _Course:
         place = int(np.flatnonzero(stock[: top + 1] == card)[0])
         stock[place], stock[top] = stock[top], card
         text = f" draws {_names(self.rules)[card]}"
-        self._tell(int(record["to_move"]), text, (DRAWS, 1 << card))
+        self._tell(int(record["to_move"]), text, (OWN_DRAW, 1 << card))
         self.drawn += (card,)
         self.draws -= 1
         if not self.draws:
@@ -338,10 +339,10 @@ class _Course:
         name = action_name(action, self.rules)
         card = 1 << action
         if phase == kernels.LEFT:  # the other player sees whole couples
-            self._tell(mover, f" left {name}", (LEFT, card))
+            self._tell(mover, f" left {name}", (OWN_LEFT, card))
         elif phase == kernels.RIGHT:
             chosen = int(record["chosen"])
-            self._tell(mover, f" right {name}", (RIGHT, card))
+            self._tell(mover, f" right {name}", (OWN_RIGHT, card))
             self._tell(
                 other,
                 f" opponent couple {_names(self.rules)[chosen]} {name}",
@@ -349,15 +350,15 @@ class _Course:
                 (OPPONENT_RIGHT, card),
             )
         elif phase == kernels.DISCARD:
-            self._tell(mover, f" lays {name}", (LAYS, card))
+            self._tell(mover, f" lays {name}", (OWN_DISCARD, card))
             # What is laid after exhaustion is out of play and public.
             if self.rules.open_discards or not record["stock_size"]:
-                self._tell(other, f" opponent lays {name}", (OPPONENT_LAYS, card))
+                self._tell(other, f" opponent lays {name}", (OPPONENT_DISCARD, card))
             else:
-                self._tell(other, " opponent lays a card", (OPPONENT_LAYS, 0))
+                self._tell(other, " opponent lays a card", (OPPONENT_DISCARD, 0))
         else:
             from_stock = action == self.rules.deck_size
-            self._tell(mover, f" {name}", (STOCK if from_stock else RECLAIM, 0))
+            self._tell(mover, f" {name}", (OWN_STOCK if from_stock else OWN_RECLAIM, 0))
             event = OPPONENT_STOCK if from_stock else OPPONENT_RECLAIM
             self._tell(other, f" opponent {name}", (event, 0))
 
@@ -365,13 +366,17 @@ class _Course:
         """Goes on to the record that an action has led to."""
         before, record = self.state[0], after[0]
         if before["stock_size"] and not record["stock_size"]:  # E1: the discards are handed out
-            own_draws = sum(1 << card for card in self.drawn)
+            piles = [int(pile) for pile in before["discarded"]]
+            mover = int(before["to_move"])
+            if before["phase"] == kernels.DISCARD:
+                piles[mover] |= 1 << self.action
+            elif before["phase"] == kernels.REFILL and self.action > self.rules.deck_size:
+                top = int(before["discard_size"][mover]) - 1
+                piles[mover] &= ~(1 << int(before["discard"][mover][top]))
             for player in range(2):
-                gained = int(record["hand"][player]) & ~int(before["hand"][player])
-                if player == int(before["to_move"]):
-                    gained &= ~own_draws
+                gained = piles[player if self.rules.variant == "classic" else 1 - player]
                 cards = " ".join(_names(self.rules)[card] for card in cards_of(gained))
-                self._tell(player, f" exhausted takes {cards or 'nothing'}", (EXHAUSTED, gained))
+                self._tell(player, f" exhausted takes {cards or 'nothing'}", (EXHAUSTION, gained))
         self.state = after
         self._next_player()
 
@@ -468,13 +473,14 @@ class CounterweightObserver:
     """What one player knows, as OpenSpiel's observers give it.
 
     Without perfect recall the tensor is the observation. With it, all that the player has seen
-    follows, so that at the players' nodes two tensors are equal where the information states are:
+    follows. Two tensors differ wherever the strings do, and at the players' nodes they differ only
+    there; at the chance nodes of a draw the observation in it is that before the action.
 
     - ``player`` and ``dealer`` (2,), ``dealt`` (D,) the cards of the first hand, ``start_left`` and
       ``start_right`` (D,) the first table, for a deck of D cards;
-    - ``events`` (E, 12 + D), a row for each thing seen in the course of the game, in order and with
-      rows of 0 behind: what it was (own left and right card, discard, stock, reclaim, draw; the
-      opponent's left and right card, discard, stock, reclaim; exhaustion), then the cards it shows.
+    - ``events`` (E, KINDS + D), a row for each thing seen in the course of the game, in order and
+      with rows of 0 behind: what it was (own left card, right card, discard, stock, reclaim, draw;
+      the opponent's left card, right card, discard, stock, reclaim; exhaustion), then its cards.
 
     Attributes:
         tensor: (K,) float32 of 0 and 1. What comes from ``observation_layout(rules)`` is 0 before
