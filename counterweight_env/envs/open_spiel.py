@@ -366,15 +366,14 @@ class _Course:
         """Goes on to the record that an action has led to."""
         before, record = self.state[0], after[0]
         if before["stock_size"] and not record["stock_size"]:  # E1: the discards are handed out
-            piles = [int(pile) for pile in before["discarded"]]
-            mover = int(before["to_move"])
+            lying = int(before["discarded"][0] | before["discarded"][1])
             if before["phase"] == kernels.DISCARD:
-                piles[mover] |= 1 << self.action
-            elif before["phase"] == kernels.REFILL and self.action > self.rules.deck_size:
-                top = int(before["discard_size"][mover]) - 1
-                piles[mover] &= ~(1 << int(before["discard"][mover][top]))
+                lying |= 1 << self.action
+            elif self.action == self.rules.deck_size + 1:  # the top is reclaimed first
+                mover = before["to_move"]
+                lying &= ~(1 << int(before["discard"][mover][before["discard_size"][mover] - 1]))
             for player in range(2):
-                gained = piles[player if self.rules.variant == "classic" else 1 - player]
+                gained = int(record["hand"][player]) & lying
                 cards = " ".join(_names(self.rules)[card] for card in cards_of(gained))
                 self._tell(player, f" exhausted takes {cards or 'nothing'}", (EXHAUSTION, gained))
         self.state = after
