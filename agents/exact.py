@@ -24,7 +24,7 @@ from counterweight_env.kernels import (
 __all__ = ["Exact"]
 
 #: Positions looked at to solve one decision, at most; nearly all need far fewer.
-NODE_LIMIT: Final = 3_000_000
+NODE_LIMIT: Final = 6_000_000
 PROVEN: Final = 100
 
 

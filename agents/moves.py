@@ -24,7 +24,7 @@ from counterweight_env.endgame import (
     SAME,
     count_all,
     count_couples,
-    fitting_cards,
+    couple_sets,
     lane_of,
     open_ranks,
     paired_ranks,
@@ -204,11 +204,11 @@ def best_answer(mine, theirs, left, right, exchange, scratch):
     best = -SILENT
     most = -1.0
     ranks = open_ranks(left, right) & my_pairs
-    cards = mine & fitting_cards(left, right, ranks)
+    cards, sets = couple_sets(mine, left, right, ranks)
     while cards:
         card = lowest_bit(cards)
         cards &= cards - ONE
-        partners = partners_of(card, cards, left, right, ranks)
+        partners = partners_of(card, sets, ranks) & cards
         while partners:
             partner = lowest_bit(partners)
             partners &= partners - ONE
@@ -252,11 +252,11 @@ def describe_replies(mine, theirs, left, right, exchange, scratch, out):
     lowest = 1.0
     sum_of_values = 0.0
     ranks = open_ranks(left, right) & their_pairs
-    cards = theirs & fitting_cards(left, right, ranks)
+    cards, sets = couple_sets(theirs, left, right, ranks)
     while cards:
         card = lowest_bit(cards)
         cards &= cards - ONE
-        partners = partners_of(card, cards, left, right, ranks)
+        partners = partners_of(card, sets, ranks) & cards
         while partners:
             partner = lowest_bit(partners)
             partners &= partners - ONE
@@ -312,11 +312,11 @@ def describe_next(mine, theirs, left, right, exchange, out):
     silent = 0
     fewest = 64
     ranks = open_ranks(left, right) & my_pairs
-    cards = mine & fitting_cards(left, right, ranks)
+    cards, sets = couple_sets(mine, left, right, ranks)
     while cards:
         card = lowest_bit(cards)
         cards &= cards - ONE
-        partners = partners_of(card, cards, left, right, ranks)
+        partners = partners_of(card, sets, ranks) & cards
         while partners:
             partner = lowest_bit(partners)
             partners &= partners - ONE

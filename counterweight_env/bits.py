@@ -1,7 +1,9 @@
-"""Sixty-four bits to sixty-four bytes in one store.
+"""What LLVM can do and Numba has no name for.
 
-A row of 0 and 1 bytes is written from words of 64 bits. LLVM widens a word to a vector of bytes
-with a few instructions on any processor; a Python loop stands in where nothing is compiled.
+``store_bits`` turns sixty-four bits into sixty-four bytes in one store. A row of 0 and 1 bytes is
+written from words of 64 bits. LLVM widens a word to a vector of bytes with a few instructions on
+any processor; a Python loop stands in where nothing is compiled. ``prefetch`` asks for a place in
+memory before it is needed.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["store_bits"]
+__all__ = ["prefetch", "store_bits"]
 
 
 def _store_bits_in_python(row: np.ndarray, start: int, word: np.uint64) -> None:
@@ -42,4 +44,36 @@ def _store_bits_in_llvm(typing_context, row, start, word):
 #: ``row`` is a contiguous array of one-byte items with room for all 64.
 store_bits: Callable[..., Any] = (
     _store_bits_in_python if config.DISABLE_JIT else _store_bits_in_llvm  # type: ignore[attr-defined]
+)
+
+
+@intrinsic
+def _prefetch_in_llvm(typing_context, array, index):
+    """Compiles ``prefetch``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        items = context.make_array(array)(context, builder, arguments[0])
+        place = cgutils.gep_inbounds(builder, items.data, arguments[1])
+        number = ir.IntType(32)
+        place = builder.bitcast(place, ir.IntType(8).as_pointer())
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch",
+            (place.type,),
+            ir.FunctionType(ir.VoidType(), [place.type, number, number, number]),
+        )
+        to_write, to_stay, data = number(1), number(3), number(1)
+        builder.call(function, [place, to_write, to_stay, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+def _prefetch_in_python(array: np.ndarray, index: int) -> None:
+    """There is nothing to be won where nothing is compiled."""
+
+
+#: ``prefetch(array, index)`` starts to fetch item ``index`` of a contiguous array from memory, to
+#: be read and written soon. It changes nothing but time.
+prefetch: Callable[..., Any] = (
+    _prefetch_in_python if config.DISABLE_JIT else _prefetch_in_llvm  # type: ignore[attr-defined]
 )

@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from counterweight_env import kernels
+from counterweight_env.bits import prefetch
 from counterweight_env.cards import cards_of, rule_table
 from counterweight_env.game import Game
 from counterweight_env.kernels import ONE, RIGHT, STATE, ZERO, bit, count_bits, kernel, lowest_bit
@@ -52,7 +53,7 @@ ABORTED: Final = 100
 REPLIES: Final = 1 << 30  # orders moves that can be replied to after those that cannot
 OFFSET: Final = 64  # makes values positive for the table
 
-KEPT_SIZE: Final = 16  # smaller positions are searched again rather than kept: that is quicker
+KEPT_SIZE: Final = 20  # smaller positions are searched again rather than kept: that is quicker
 DANGER_SIZE: Final = 28  # from here on better ordering is worth its time
 
 LEARN_FROM: Final = 1000  # nodes; shorter searches are over before experience pays
@@ -76,15 +77,30 @@ HIGH: Final = 6
 KEPT: Final = 7  # the bucket, 0 = not kept
 STARTED: Final = 8
 COUNT: Final = 9  # moves
-NEXT: Final = 10
-PASSED: Final = 11
-FRAME_WORDS: Final = 12
+TRIED: Final = 10  # how many of them
+NEXT: Final = 11  # all moves below this have been tried
+PASSED: Final = 12
+FRAME_WORDS: Final = 13
 PLY_WORDS: Final = FRAME_WORDS + 1225  # 50 cards, two at a time
 MAX_PLIES: Final = 53
 # How often a couple has reached its goal in this search, then how often not, by the work it took.
 REACHED: Final = (HEADER + PLY_WORDS * MAX_PLIES + 7) // 8 * 8  # on a cache line
 FAILED: Final = REACHED + 64 * 64
-TABLE_START: Final = FAILED + 64 * 64
+# Small positions: a question with more than one couple to try is one of these.
+SMALL_MINE: Final = 0
+SMALL_OTHER: Final = 1
+SMALL_GOAL: Final = 2
+SMALL_FLIPPED: Final = 3
+SMALL_LIST: Final = 4  # where its couples start
+SMALL_COUNT: Final = 5
+SMALL_LEFT: Final = 6  # couples not tried yet
+SMALL_NEXT: Final = 7  # all couples below this have been tried
+SMALL_WORDS: Final = 8
+SMALL_FRAMES: Final = FAILED + 64 * 64
+SMALL_PLIES: Final = KEPT_SIZE // 2
+SMALL_LISTS: Final = SMALL_FRAMES + SMALL_WORDS * SMALL_PLIES
+SMALL_COUPLES: Final = (KEPT_SIZE - 2) * (KEPT_SIZE - 3) // 2
+TABLE_START: Final = (SMALL_LISTS + SMALL_COUPLES * SMALL_PLIES + 7) // 8 * 8
 ENTRY: Final = 4  # words: two of key, one of bounds and work, one unused
 BUCKET: Final = 2 * ENTRY
 
@@ -149,23 +165,14 @@ def count_couples(hand, pairs, left, right):
 
     `pairs` are the ranks of which the hand holds a pair, if C3 and C4 are in force.
     """
-    total = 0
-    on_left = hand & SAME[left]
-    if on_left:
-        if left & 15 == right & 15:
-            total = count_bits(on_left) * (count_bits(on_left) - 1)
-        else:
-            total = count_bits(on_left) * count_bits(hand & SAME[right])
+    on_left = count_bits(hand & SAME[left])
+    total = on_left * (count_bits(hand & SAME[right]) - np.int64(left & 15 == right & 15))
     up = hand & ABOVE[left]
-    if up:
-        down = hand & BELOW[right]
-        if down:
-            total += count_bits(up) * count_bits(down) - count_bits(up & down)
+    down = hand & BELOW[right]
+    total += count_bits(up) * count_bits(down) - count_bits(up & down)
     down = hand & BELOW[left]
-    if down:
-        up = hand & ABOVE[right]
-        if up:
-            total += count_bits(up) * count_bits(down) - count_bits(up & down)
+    up = hand & ABOVE[right]
+    total += count_bits(up) * count_bits(down) - count_bits(up & down)
     if pairs:
         total += 2 * count_bits(pairs & open_ranks(left, right))
     return total
@@ -178,35 +185,52 @@ def count_all(hand, left, right, exchange):
 
 
 @kernel
-def fitting_cards(left, right, ranks):
-    """The cards that may be part of a couple; `ranks` are those whose pairs may be placed."""
-    lanes = LANE << np.uint64(left & 48) | LANE << np.uint64(right & 48)
-    return lanes | SAME[left] | SAME[right] | ranks * COLUMN
+def couple_sets(hand, left, right, ranks):
+    """The cards of a hand that may be part of a couple: all, and three times two sets.
+
+    A card of a set and one of the set beside it make a couple; where a hand lacks one of the two,
+    both are empty. `ranks` are those whose pairs may be placed besides.
+    """
+    same_left = hand & SAME[left]
+    same_right = hand & SAME[right]
+    if same_left == ZERO or same_right == ZERO:
+        same_left = same_right = ZERO
+    up_left = hand & ABOVE[left]
+    down_right = hand & BELOW[right]
+    if up_left == ZERO or down_right == ZERO:
+        up_left = down_right = ZERO
+    down_left = hand & BELOW[left]
+    up_right = hand & ABOVE[right]
+    if down_left == ZERO or up_right == ZERO:
+        down_left = up_right = ZERO
+    cards = same_left | same_right | up_left | down_right | down_left | up_right
+    if ranks:
+        cards |= hand & (ranks * COLUMN)
+    return cards, (same_left, same_right, up_left, down_right, down_left, up_right)
 
 
 @kernel
-def partners_of(card, hand, left, right, ranks):
-    """The cards of a hand that make a couple with `card`, whichever lies left.
+def all_if(condition):
+    """All bits if the lowest bit of a word is set, else none."""
+    return ZERO - (condition & ONE)
 
-    `ranks` are those whose pairs may be placed.
+
+@kernel
+def partners_of(card, sets, ranks):
+    """The cards that make a couple with `card`, whichever lies left; perhaps the card itself.
+
+    `sets` are those of :func:`couple_sets`. Pairs are of any cards, so the caller keeps to a hand.
     """
-    card_bit = bit(card)
-    found = ZERO
-    if card_bit & SAME[left]:
-        found |= SAME[right]
-    if card_bit & SAME[right]:
-        found |= SAME[left]
-    if card_bit & ABOVE[left]:
-        found |= BELOW[right]
-    if card_bit & BELOW[left]:
-        found |= ABOVE[right]
-    if card_bit & ABOVE[right]:
-        found |= BELOW[left]
-    if card_bit & BELOW[right]:
-        found |= ABOVE[left]
-    if (ranks >> np.uint64(card & 15)) & ONE:
-        found |= SAME[card]
-    return found & hand & ~card_bit
+    place = np.uint64(card)
+    return (
+        sets[0] & all_if(sets[1] >> place)
+        | sets[1] & all_if(sets[0] >> place)
+        | sets[2] & all_if(sets[3] >> place)
+        | sets[3] & all_if(sets[2] >> place)
+        | sets[4] & all_if(sets[5] >> place)
+        | sets[5] & all_if(sets[4] >> place)
+        | SAME[card] & all_if(ranks >> (place & np.uint64(15)))
+    )
 
 
 @kernel
@@ -215,11 +239,11 @@ def danger(mine, other, other_pairs, left, right, exchange):
     total = 0
     ranks = open_ranks(left, right) & other_pairs
     my_pairs = paired_ranks(mine) if exchange else ZERO
-    cards = other & fitting_cards(left, right, ranks)
+    cards, sets = couple_sets(other, left, right, ranks)
     while cards:
         card = lowest_bit(cards)
         cards &= cards - ONE
-        partners = partners_of(card, cards, left, right, ranks)
+        partners = partners_of(card, sets, ranks) & cards
         while partners:
             partner = lowest_bit(partners)
             partners &= partners - ONE
@@ -241,6 +265,18 @@ def key_of(memory, mine, other, left, right):
 
 
 @kernel
+def frame_key(memory, frame):
+    """The key of a frame's position."""
+    return key_of(
+        memory,
+        memory[frame + MINE],
+        memory[frame + OTHER],
+        memory[frame + SQUARES] >> np.uint64(6),
+        memory[frame + SQUARES] & np.uint64(63),
+    )
+
+
+@kernel
 def bucket_of(memory, first, second):
     """Where the two entries start that may hold a position; the cards alone say so."""
     word = (first & ~FREE_BITS) * np.uint64(0x9E3779B97F4A7C15)
@@ -255,11 +291,11 @@ def bucket_of(memory, first, second):
 @kernel
 def find_entry(memory, bucket, first, second):
     """The entry of a position, or -1."""
-    if memory[bucket] == first and memory[bucket + 1] == second:
-        return bucket
-    if memory[bucket + ENTRY] == first and memory[bucket + ENTRY + 1] == second:
-        return bucket + ENTRY
-    return -1
+    # One exit: with more, Numba counts references to the memory at every call.
+    first_entry = (memory[bucket] ^ first) | (memory[bucket + 1] ^ second)
+    second_entry = (memory[bucket + ENTRY] ^ first) | (memory[bucket + ENTRY + 1] ^ second)
+    found = bucket + ENTRY if second_entry == ZERO else np.int64(-1)
+    return bucket if first_entry == ZERO else found
 
 
 @kernel
@@ -288,7 +324,7 @@ def store_entry(memory, bucket, first, second, low, high, work):
 def learn(memory, frame):
     """Notes how the couple after a frame's table fared; big searches count more than small ones."""
     if memory[LEARNT] == ZERO:
-        memory[REACHED:TABLE_START] = ZERO
+        memory[REACHED:SMALL_FRAMES] = ZERO
         memory[LEARNT] = ONE
     child = frame + PLY_WORDS
     couple = np.int64(memory[child + SQUARES])
@@ -303,6 +339,142 @@ def by_experience(memory, replies, left, right):
     reached = np.int64(memory[REACHED + (left << 6 | right)])
     failed = np.int64(memory[FAILED + (left << 6 | right)])
     return replies * 64 * (reached + failed + 64) // (4 * reached + failed + 64)
+
+
+@kernel
+def next_in(memory, start, count, least):
+    """The best of the moves in a list from `least` on; they differ, and the least is best.
+
+    Moves are few, and looking through them all has no branch to be guessed wrong.
+    """
+    best = ~ZERO
+    for i in range(start, start + count):
+        best = min(best, memory[i] if memory[i] >= least else ~ZERO)
+    return best
+
+
+# --- Small positions ----------------------------------------------------------------------------
+#
+# Most positions of a search are small, and most of those have one couple worth trying or none. So
+# the question is kept in variables, and only one with couples left to try is written down.
+
+
+@kernel
+def list_small(memory, start, mine, other, left, right, goal, exchange):
+    """Lists the couples that may bring the mover's lead to `goal`, from `start` on.
+
+    The mover holds a couple. The reading and what a couple is worth are as in :func:`open_lead`.
+
+    Returns:
+        How many couples there are, or -1 if the mover reaches `goal` at once; and the best one.
+    """
+    count = 0
+    best = ~ZERO
+    most = count_bits(mine) >> 1
+    least = 1 - (count_bits(other) >> 1)
+    if least >= goal:
+        count = -1
+    elif most >= goal:
+        my_pairs = paired_ranks(mine) if exchange else ZERO
+        other_pairs = paired_ranks(other) if exchange else ZERO
+        ranks = open_ranks(left, right) & my_pairs
+        cards, sets = couple_sets(mine, left, right, ranks)
+        while cards:
+            card = lowest_bit(cards)
+            cards &= cards - ONE
+            partners = partners_of(card, sets, ranks) & cards
+            while partners:
+                partner = lowest_bit(partners)
+                partners &= partners - ONE
+                rest = mine & ~(bit(card) | bit(partner))
+                over = rest == ZERO
+                worth = count_couples(other, other_pairs, card, partner)
+                if worth == 0:
+                    worth = count_all(rest, card, partner, exchange)
+                    over |= worth == 0
+                    if not over and 1 + least >= goal:  # the mover goes on at once
+                        count = -1
+                        break
+                elif most <= goal and not over:
+                    continue
+                else:
+                    worth += REPLIES
+                if over:
+                    if goal <= 1:
+                        count = -1
+                        break
+                    continue
+                move = np.uint64(worth << 12 | card << 6 | partner)
+                memory[start + count] = move
+                best = min(best, move)
+                count += 1
+            if count < 0:
+                break
+    return count, np.int64(best)
+
+
+@kernel
+def search_small(memory, mine, other, left, right, goal, exchange):
+    """Answers as :func:`search` does, for positions with fewer than KEPT_SIZE cards."""
+    asked = goal
+    answer = np.int64(OPEN)
+    frame = SMALL_FRAMES  # where the next question is written down
+    start = np.int64(SMALL_LISTS)
+    flipped = False  # whether yes means no to the last question that was written down
+    nodes = memory[NODES]
+    while answer == OPEN:
+        nodes += ONE
+        count, move = list_small(memory, start, mine, other, left, right, goal, exchange)
+        if nodes > memory[NODE_LIMIT]:
+            answer = np.int64(ABORTED)
+        elif count <= 0:
+            yes = count < 0
+            while frame > SMALL_FRAMES:
+                yes = yes != flipped
+                if not yes and memory[frame - SMALL_WORDS + SMALL_LEFT] != ZERO:
+                    break
+                frame -= SMALL_WORDS
+                flipped = memory[frame + SMALL_FLIPPED] != ZERO
+            if frame == SMALL_FRAMES:
+                answer = asked if yes != flipped else asked - 1
+            else:
+                top = frame - SMALL_WORDS
+                mine = memory[top + SMALL_MINE]
+                other = memory[top + SMALL_OTHER]
+                goal = np.int64(memory[top + SMALL_GOAL]) - OFFSET
+                start = np.int64(memory[top + SMALL_LIST])
+                flipped = False
+                listed = np.int64(memory[top + SMALL_COUNT])
+                best = next_in(memory, start, listed, memory[top + SMALL_NEXT])
+                memory[top + SMALL_NEXT] = best + ONE
+                memory[top + SMALL_LEFT] -= ONE
+                start += listed
+                move = np.int64(best)
+        elif count > 1:
+            memory[frame + SMALL_MINE] = mine
+            memory[frame + SMALL_OTHER] = other
+            memory[frame + SMALL_GOAL] = np.uint64(goal + OFFSET)
+            memory[frame + SMALL_FLIPPED] = np.uint64(flipped)
+            memory[frame + SMALL_LIST] = np.uint64(start)
+            memory[frame + SMALL_COUNT] = np.uint64(count)
+            memory[frame + SMALL_LEFT] = np.uint64(count - 1)
+            memory[frame + SMALL_NEXT] = np.uint64(move + 1)
+            frame += SMALL_WORDS
+            start += count
+            flipped = False
+        left = (move >> 6) & 63
+        right = move & 63
+        rest = mine & ~(bit(left) | bit(right))
+        if move >> 12 < REPLIES:  # the other has no reply and passes (F1)
+            mine = rest
+            goal -= 1
+        else:
+            mine = other
+            other = rest
+            goal = 2 - goal
+            flipped = not flipped
+    memory[NODES] = nodes
+    return answer
 
 
 # --- The search ---------------------------------------------------------------------------------
@@ -322,19 +494,26 @@ def set_frame(memory, frame, mine, other, left, right, goal):
 
 
 @kernel
-def look_up(memory, frame, mine, other, left, right, low, high):
-    """Finds what the table knows of a frame's position and notes where it goes; (low, high)."""
-    first, second = key_of(memory, mine, other, left, right)
+def seek(memory, frame):
+    """Notes where the table keeps a frame's position, and fetches that while couples are listed."""
+    first, second = frame_key(memory, frame)
     bucket = bucket_of(memory, first, second)
-    entry = find_entry(memory, bucket, first, second)
+    prefetch(memory, bucket)
+    memory[frame + KEPT] = np.uint64(bucket)
+    memory[frame + STARTED] = memory[NODES]
+
+
+@kernel
+def look_up(memory, frame, low, high):
+    """What the table knows of the value of a frame's position, or else `low` and `high`."""
+    first, second = frame_key(memory, frame)
+    entry = find_entry(memory, np.int64(memory[frame + KEPT]), first, second)
     if entry >= 0:
         bounds = memory[entry + 2]
         low = np.int64(bounds & np.uint64(255)) - OFFSET
         high = np.int64((bounds >> np.uint64(8)) & np.uint64(255)) - OFFSET
-    memory[frame + KEPT] = np.uint64(bucket)
     memory[frame + LOW] = np.uint64(low + OFFSET)
     memory[frame + HIGH] = np.uint64(high + OFFSET)
-    memory[frame + STARTED] = memory[NODES]
     return low, high
 
 
@@ -361,17 +540,7 @@ def open_lead(memory, frame, exchange):
         return low
     left = np.int64(memory[frame + SQUARES] >> np.uint64(6))
     right = np.int64(memory[frame + SQUARES] & np.uint64(63))
-    size = my_cards + other_cards
     replied_in_vain = high <= goal  # the other places a couple at least: the lead stays below
-    learnt = memory[LEARNT] != ZERO and size >= KEPT_SIZE
-    if size >= KEPT_SIZE:
-        low, high = look_up(memory, frame, mine, other, left, right, low, high)
-        if low >= goal:
-            return low
-        if high < goal:
-            return high
-    else:
-        memory[frame + KEPT] = ZERO
 
     my_pairs = paired_ranks(mine) if exchange else ZERO
     other_pairs = paired_ranks(other) if exchange else ZERO
@@ -379,11 +548,11 @@ def open_lead(memory, frame, exchange):
     count = 0
     start = frame + FRAME_WORDS
     ranks = open_ranks(left, right) & my_pairs
-    cards = mine & fitting_cards(left, right, ranks)
+    cards, sets = couple_sets(mine, left, right, ranks)
     while cards:
         card = lowest_bit(cards)
         cards &= cards - ONE
-        partners = partners_of(card, cards, left, right, ranks)
+        partners = partners_of(card, sets, ranks) & cards
         while partners:
             partner = lowest_bit(partners)
             partners &= partners - ONE
@@ -391,13 +560,15 @@ def open_lead(memory, frame, exchange):
             worth = count_couples(other, other_pairs, card, partner)
             if worth == 0 and rest != ZERO:
                 worth = count_all(rest, card, partner, exchange)
+                if worth > 0 and 1 + low >= goal:  # the mover goes on at once
+                    return 1 + low
             elif rest != ZERO and replied_in_vain:
                 best = max(best, np.int64(goal - 1 + OFFSET))
                 continue
             else:
-                if size >= DANGER_SIZE:
+                if my_cards + other_cards >= DANGER_SIZE:
                     worth = danger(rest, other, other_pairs, card, partner, exchange)
-                if learnt:
+                if memory[LEARNT] != ZERO:
                     worth = by_experience(memory, worth, card, partner)
                 worth += REPLIES
             if worth == 0 or rest == ZERO:  # the game is over
@@ -407,8 +578,14 @@ def open_lead(memory, frame, exchange):
                 continue
             memory[start + count] = np.uint64(worth << 12 | card << 6 | partner)
             count += 1
+    low, high = look_up(memory, frame, low, high)
+    if low >= goal:
+        return low
+    if high < goal:
+        return high
     memory[frame + BEST] = np.uint64(best)
     memory[frame + COUNT] = np.uint64(count)
+    memory[frame + TRIED] = ZERO
     memory[frame + NEXT] = ZERO
     return OPEN
 
@@ -438,7 +615,7 @@ def open_race(memory, frame, exchange):
         return low
     left = np.int64(memory[frame + SQUARES] >> np.uint64(6))
     right = np.int64(memory[frame + SQUARES] & np.uint64(63))
-    low, high = look_up(memory, frame, mine, other, left, right, low, high)
+    low, high = look_up(memory, frame, low, high)
     if low >= goal:
         return low
     if high < goal:
@@ -449,11 +626,11 @@ def open_race(memory, frame, exchange):
     count = 0
     start = frame + FRAME_WORDS
     ranks = open_ranks(left, right) & my_pairs
-    cards = mine & fitting_cards(left, right, ranks)
+    cards, sets = couple_sets(mine, left, right, ranks)
     while cards:
         card = lowest_bit(cards)
         cards &= cards - ONE
-        partners = partners_of(card, cards, left, right, ranks)
+        partners = partners_of(card, sets, ranks) & cards
         while partners:
             partner = lowest_bit(partners)
             partners &= partners - ONE
@@ -473,6 +650,7 @@ def open_race(memory, frame, exchange):
             count += 1
     memory[frame + BEST] = ZERO
     memory[frame + COUNT] = np.uint64(count)
+    memory[frame + TRIED] = ZERO
     memory[frame + NEXT] = ZERO
     return OPEN
 
@@ -481,14 +659,9 @@ def open_race(memory, frame, exchange):
 def next_move(memory, frame):
     """Takes the frame's most promising move that is left."""
     start = frame + FRAME_WORDS
-    first = start + np.int64(memory[frame + NEXT])
-    picked = first
-    for i in range(first + 1, start + np.int64(memory[frame + COUNT])):
-        if memory[i] < memory[picked]:
-            picked = i
-    move = memory[picked]
-    memory[picked] = memory[first]
-    memory[frame + NEXT] += ONE
+    move = next_in(memory, start, np.int64(memory[frame + COUNT]), memory[frame + NEXT])
+    memory[frame + NEXT] = move + ONE
+    memory[frame + TRIED] += ONE
     return np.int64(move)
 
 
@@ -533,13 +706,7 @@ def close_frame(memory, frame):
             low = max(low, best)
         else:
             high = min(high, best)
-        first, second = key_of(
-            memory,
-            memory[frame + MINE],
-            memory[frame + OTHER],
-            memory[frame + SQUARES] >> np.uint64(6),
-            memory[frame + SQUARES] & np.uint64(63),
-        )
+        first, second = frame_key(memory, frame)
         work = np.int64(memory[NODES] - memory[frame + STARTED])
         bucket = np.int64(memory[frame + KEPT])
         store_entry(memory, bucket, first, second, low, high, work)
@@ -559,13 +726,30 @@ def search(memory, mine, other, left, right, goal, exchange, discard):
     frame = HEADER
     set_frame(memory, frame, mine, other, left, right, goal)
     while True:
-        memory[NODES] += ONE
-        if memory[NODES] > memory[NODE_LIMIT]:
-            return ABORTED
-        if discard:
-            answer = open_race(memory, frame, exchange)
+        size = count_bits(memory[frame + MINE] | memory[frame + OTHER])
+        if size < KEPT_SIZE and not discard:
+            memory[frame + KEPT] = ZERO
+            squares = np.int64(memory[frame + SQUARES])
+            answer = search_small(
+                memory,
+                memory[frame + MINE],
+                memory[frame + OTHER],
+                squares >> 6,
+                squares & 63,
+                np.int64(memory[frame + GOAL]) - OFFSET,
+                exchange,
+            )
         else:
-            answer = open_lead(memory, frame, exchange)
+            memory[NODES] += ONE
+            seek(memory, frame)
+            if memory[NODES] > memory[NODE_LIMIT]:
+                answer = np.int64(ABORTED)
+            elif discard:
+                answer = open_race(memory, frame, exchange)
+            else:
+                answer = open_lead(memory, frame, exchange)
+        if answer == ABORTED:
+            return ABORTED
         while True:
             if answer != OPEN:
                 if frame == HEADER:
@@ -587,7 +771,7 @@ def search(memory, mine, other, left, right, goal, exchange, discard):
                     learn(memory, frame)
             if (
                 memory[frame + BEST] < memory[frame + GOAL]
-                and memory[frame + NEXT] < memory[frame + COUNT]
+                and memory[frame + TRIED] < memory[frame + COUNT]
             ):
                 break
             answer = close_frame(memory, frame)

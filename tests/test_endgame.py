@@ -19,6 +19,7 @@ from counterweight_env import Game, GameBatch, Phase, Rules
 from counterweight_env import endgame as endgame_module
 from counterweight_env.cards import rule_table
 from counterweight_env.endgame import (
+    KEPT_SIZE,
     LEARN_FROM,
     NODES,
     Solution,
@@ -175,6 +176,35 @@ def test_long_searches_equal_a_plain_search(rules: str) -> None:
     assert compared >= 10
 
 
+def test_values_around_the_size_that_is_kept_equal_a_plain_search() -> None:
+    """Smaller positions are searched by other code, and a lopsided one has the longest lists."""
+    rng = random.Random(18)
+    memory = np.zeros((2**19, 4), np.uint64)
+    kinds = set()
+    for _ in range(1500):
+        rules = Rules(rng.choice(("classic", "exchange")))
+        size = rng.randint(KEPT_SIZE - 4, KEPT_SIZE + 3)
+        mine = rng.choice((1, 2, size // 2, size - 2, size - 1))
+        deck = list(range(rules.deck_size))
+        rng.shuffle(deck)
+        if rng.random() < 0.5:  # many of a kind make many couples
+            deck.sort(key=lambda card: (card % 13 > 4, rng.random()))
+        hands = (deck[:mine], deck[mine:size])
+        try:
+            game = Game.from_position(hands, deck[-2:], to_move=rng.randrange(2), rules=rules)
+        except ValueError:
+            continue  # sizes that no game reaches
+        if game.done:
+            continue
+        memory[:] = 0
+        counters = np.array([0, 3_000_000], np.int64)
+        expected = plain_value(rule_table(rules), memory, counters, game._record)
+        if expected != 2:  # 2: it met its limit
+            kinds.add((rules.variant, size < KEPT_SIZE, expected))
+            assert solve(game).value == expected, str(game)
+    assert len(kinds) == 12
+
+
 def test_couple_values_equal_the_oracle() -> None:
     for game in positions(seed=12, count=300, most={"pass": 8, "discard": 6}):
         margins = oracle(game)
@@ -254,10 +284,10 @@ def test_phase_right_keeps_the_chosen_card_on_the_left() -> None:
 
 def test_bounds_at_any_node_limit_hold_the_value() -> None:
     left_open = 0
-    for game in positions(seed=14, count=250, most={"pass": 10, "discard": 7}):
+    for game in positions(seed=14, count=250, most={"pass": 14, "discard": 7}):
         full = solve(game, margin=True)
         assert full.value is not None
-        for limit in (0, 1, 2, 5, 20, 100):
+        for limit in (0, 1, 2, 5, 20, 100, 1000):
             for margin, value in ((True, full.value), (False, sign(full.value))):
                 endgame_module._workspace(2**10).clear()
                 low, high = value_bounds(game, limit, margin, table_size=2**10)
@@ -278,14 +308,14 @@ def test_bounds_at_any_node_limit_hold_the_value() -> None:
 
 @pytest.mark.parametrize("table_size", [2, 16])
 def test_a_tiny_table_gives_the_same_values(table_size: int) -> None:
-    for game in positions(seed=15, count=100, most={"pass": 10, "discard": 6}):
+    for game in positions(seed=15, count=100, most={"pass": 14, "discard": 6}):
         expected = solve(game, margin=True)
         found = solve(game, margin=True, table_size=table_size)
         assert (found.value, found.best) == (expected.value, expected.best)
 
 
 def test_a_table_that_has_seen_much_gives_the_same_values() -> None:
-    games = list(positions(seed=16, count=60, most={"pass": 9, "discard": 6}))
+    games = list(positions(seed=16, count=60, most={"pass": 14, "discard": 6}))
     fresh = []
     for game in games:
         endgame_module._workspace(2**10).clear()
