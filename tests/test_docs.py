@@ -499,7 +499,7 @@ def test_the_readmes_ladder_is_that_of_the_players() -> None:
         after = ladder.partition(f"\n**{rules}**\n")[2]
         deals = re.search(r"^(\d+) duplicate deals", after, re.M)
         assert deals is not None
-        assert f"{deals[1]} ({rules})" in README
+        assert f"from {deals[1]} held-out deals" in README
         table = after.partition("\n\nScores of")[0]
         measured[rules] = dict(re.findall(r"^\| (`.+?`) \| (.+?) \|", table, re.M))
     rows = re.findall(r"^\| (`.+?`) \| ([^|]+) \| ([^|]+) \|$", README, re.M)
