@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from scipy.stats import chisquare
@@ -17,7 +18,7 @@ from scipy.stats import chisquare
 import counterweight_env as cw
 from counterweight_env import kernels
 from counterweight_env import threads as threads_module
-from counterweight_env.bits import store_bits
+from counterweight_env.bits import prefetch, store_bits
 from counterweight_env.kernels import kernel
 
 WORDS = [0, 1, 2**63, 2**64 - 1, 0x8000_0000_0000_0001, 0x0123_4567_89AB_CDEF, 2**52 - 1]
@@ -53,6 +54,18 @@ def test_a_word_becomes_64_bytes_and_no_more(word: int, start: int) -> None:
     _store(row, start, np.uint64(word))
     assert row[start : start + 64].tolist() == [word >> i & 1 for i in range(64)]
     assert (np.delete(row, range(start, start + 64)) == 7).all()
+
+
+def test_a_prefetch_is_one_instruction_and_changes_nothing() -> None:
+    @numba.njit
+    def fetch(row, index):
+        prefetch(row, index)
+
+    row = np.arange(100)
+    fetch(row, 64)
+    assert row.tolist() == list(range(100))
+    (code,) = fetch.inspect_asm().values()
+    assert "prefetch" in code or "prfm" in code  # x86 and ARM call it so
 
 
 def test_splitmix64_gives_its_published_numbers() -> None:
