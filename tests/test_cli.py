@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
@@ -12,6 +13,32 @@ from train.cli import main
 
 # On table 10S 3H the mover can go JS, 2H or 9S, 4H (C2); the other has nothing to answer with.
 POSITION = ["--table", "TS,3H", "--me", "JS,2H,KC", "--opponent", "5C 7D QC"]
+
+
+def test_an_option_given_twice_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--set a=1 --set b=2`` means both: else the first would go without a word."""
+    found: list[argparse.ArgumentParser] = []
+
+    def stop(parser: argparse.ArgumentParser, _: object) -> argparse.Namespace:
+        found.append(parser)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
+    with pytest.raises(KeyboardInterrupt):
+        main([])
+    monkeypatch.undo()
+    (commands,) = [a for a in found[0]._actions if isinstance(a, argparse._SubParsersAction)]
+    options = 0
+    for command, parser in commands.choices.items():
+        for action in parser._actions:
+            if action.nargs == "+" and action.option_strings:
+                options += 1
+                assert isinstance(action, argparse._ExtendAction), (command, action.dest)
+                assert not action.default, (command, action.dest)  # it would be extended too
+    assert options >= 7
+    given = ["train", "--set", "hidden=32", "n_epochs=1", "--set", "seed=3", "--seeds", "4", "5"]
+    assert found[0].parse_args(given).set == ["hidden=32", "n_epochs=1", "seed=3"]
+    assert found[0].parse_args(["train"]).set == []
 
 
 def test_solve_gives_the_value_and_the_best_moves(capsys: pytest.CaptureFixture[str]) -> None:

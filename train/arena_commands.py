@@ -113,7 +113,10 @@ def add_arena(subparsers: Subparsers) -> None:
     )
     parser.add_argument("players", nargs="+", metavar="PLAYER", help='such as "greedy+exact"')
     parser.add_argument(
-        "--rules", nargs="+", default=["both"], help='"both" (the default) or the texts of rules'
+        "--rules",
+        action="extend",
+        nargs="+",
+        help='"both" (the default) or the texts of rules',
     )
     parser.add_argument(
         "--deals", type=int, default=1_000, metavar="N", help="deals a pair, 1000 if not given"
@@ -152,7 +155,7 @@ def _arena(arguments: argparse.Namespace) -> None:
     with _failures(_how_to_go_on(out)), _folder(out) as folder:
         setup = Setup(
             players=tuple(arguments.players),
-            rules=_read_rules(arguments.rules),
+            rules=_read_rules(arguments.rules or ["both"]),
             deals=arguments.deals,
             seed=seed,
             count_blunders=not arguments.no_blunders,

@@ -96,12 +96,14 @@ def _add_train(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--seeds",
         type=int,
+        action="extend",
         nargs="+",
         metavar="N",
         help="several runs, each in a folder of its own",
     )
     parser.add_argument(
         "--set",
+        action="extend",
         nargs="+",
         default=[],
         metavar="FIELD=VALUE",
@@ -316,7 +318,9 @@ def _add_speed(subparsers: Subparsers) -> None:
         "quiet machine.",
     )
     parser.add_argument("--rules", default="both", help='"both" or one rule set\'s text')
-    parser.add_argument("--batch", type=int, nargs="+", metavar="N", help="batch sizes")
+    parser.add_argument(
+        "--batch", type=int, action="extend", nargs="+", metavar="N", help="batch sizes"
+    )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="1 if not given")
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="timed runs of each")
     parser.add_argument("--seconds", type=float, default=1.0, help="the least length of a run")

@@ -39,8 +39,8 @@ def add_evaluate(subparsers: Subparsers) -> None:
     parser.add_argument("--deals", type=int, default=1000, metavar="N", help="a match; 1000")
     parser.add_argument(
         "--opponents",
+        action="extend",
         nargs="+",
-        default=list(LADDER),
         metavar="AGENT",
         help="instead of the ladder",
     )
@@ -89,12 +89,13 @@ def _show(arguments: argparse.Namespace) -> None:
     if arguments.best_response:
         require_extra("train", TRAIN_EXTRA)
         response_config(rules, text, arguments.best_response)  # refuses bad numbers early
-    for opponent in arguments.opponents:
+    opponents = arguments.opponents or LADDER
+    for opponent in opponents:
         make_agent(opponent)
     print(f"{arguments.model}, {rules}, {arguments.deals:,} held-out duplicate deals a match\n")
     print("| play | opponent | score | 95 % interval | blunders | their blunders |")
     print("|---|---|---:|---:|---:|---:|")
-    pairs = [(name, player, opponent) for name, player in ways for opponent in arguments.opponents]
+    pairs = [(name, player, opponent) for name, player in ways for opponent in opponents]
     pairs.append(("with perfect endings", f"{text}+exact", "random+exact"))
     for name, player, opponent in pairs:
         match = play_match(
@@ -181,6 +182,7 @@ def add_export(subparsers: Subparsers) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help=".onnx or .npz")
     parser.add_argument(
         "--note",
+        action="extend",
         nargs="+",
         default=[],
         metavar="NAME=TEXT",
