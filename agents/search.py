@@ -9,19 +9,24 @@ assuming it from the start). All actions share a world and its random numbers, s
 are less noisy than their means, and actions that are behind by more than chance explains are
 dropped early.
 
+A search may be guided by a network: its log-probability of each action, times a weight, is added to
+the action's mean.
+
 A search reads the view and its random bits and nothing else.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from agents.baselines import apart
 from agents.exact import Exact
 from agents.leaf import FEATURES, leaf_value, weights_for
+from agents.moves import WIDTH, list_moves
+from agents.policy import PRETRAINED, load_network, score_rows
 from counterweight_env.cards import rule_table
 from counterweight_env.endgame import Workspace, forget
 from counterweight_env.kernels import (
@@ -49,6 +54,7 @@ from counterweight_env.kernels import (
     seed_streams,
 )
 from counterweight_env.observation import opponent_hand_size
+from counterweight_env.rules import Rules
 from counterweight_env.settle import TABLE_SIZE
 from counterweight_env.view import ViewBatch, complete
 
@@ -65,10 +71,36 @@ MOST_WORLDS: Final = 2**31 - 1
 #: Worlds that tell how long one takes.
 PILOT: Final = 32
 #: Worlds and leaf nodes of the champion, by rule set: what pays, see docs/agents.md.
-CHAMPION: Final = {"classic": (256, 30), "exchange": (512, 30)}
+CHAMPION: Final = {"classic": (512, 30), "exchange": (512, 30)}
+#: Weight of the champion's network, and the least stock with which it is asked; in exchange none
+#: was of use.
+CHAMPION_PRIOR: Final = {"classic": (0.3, 17), "exchange": (0.0, 1)}
 
 TO_THE_END: Final = 0  # rollouts by even chance to the very end
 TO_EXHAUSTION: Final = 1  # rollouts to exhaustion, then a leaf value
+
+
+#: Networks for perfect endings, by rule set.
+GUIDES: Final = {"classic": PRETRAINED / "classic-exact.npz"}
+
+
+class Prior(NamedTuple):
+    """A network that guides a search before exhaustion.
+
+    Attributes:
+        packed: The scorer of openings, a row of :meth:`agents.policy.Network.packed`.
+        hidden: The width of its hidden layers.
+        weight: What a log-probability lower by 1 takes from an action's mean; 0 for no network.
+        least: The least stock with which it is asked, at least 1.
+    """
+
+    packed: np.ndarray
+    hidden: int
+    weight: float
+    least: int
+
+
+NO_PRIOR: Final = Prior(np.empty(0, np.float32), 0, 0.0, 1)
 
 
 # --- One rollout --------------------------------------------------------------------------------
@@ -229,10 +261,12 @@ def search_row(
     crosses,
     values,
     tried,
+    leads,
 ):
     """Tries the candidates in a number of worlds.
 
-    `tried` counts the weight of the worlds that each candidate has seen.
+    `tried` counts the weight of the worlds that each candidate has seen; `leads` are added to its
+    value in each of them.
     """
     # Where orders are enumerated, a look before all have come up would be one-sided.
     period = -(-ROUND // orders) * orders if orders > 0 else ROUND
@@ -254,7 +288,7 @@ def search_row(
             if candidates[i, 1] != NO_CARD:
                 apply(games[1], table, candidates[i, 1])
             value = roll_out(games[1], table, kind, memory, nodes, weights, scratch)
-            values[i] = value if player == 0 else -value
+            values[i] = (value if player == 0 else -value) + leads[i]
             totals[i] += weight * values[i]
             tried[i] += weight
         for i in range(count):
@@ -269,8 +303,39 @@ def search_row(
 
 
 @kernel
+def weigh_moves(game, table, player, prior, leads):
+    """Writes the network's opinion of each candidate, 0 for the one that it likes best.
+
+    Both list the same moves in the same order.
+    """
+    count = leads.size
+    listed = np.empty((count, 2), np.int64)
+    rows = np.empty((count, WIDTH), np.float32)
+    scores = np.empty(count, np.float32)
+    buffer = np.empty((3, prior.hidden), np.float32)
+    list_moves(game, table, player, listed, rows)
+    score_rows(rows, count, prior.packed, prior.hidden, buffer, scores)
+    most = scores.max()
+    for i in range(count):
+        leads[i] = prior.weight * (scores[i] - most)
+
+
+@kernel
 def search_game(
-    game, table, player, word, kind, worlds, nodes, memory, weights, scratch, pair, pool, candidates
+    game,
+    table,
+    player,
+    word,
+    kind,
+    worlds,
+    nodes,
+    memory,
+    weights,
+    scratch,
+    pair,
+    pool,
+    candidates,
+    prior,
 ):
     """Searches one decision.
 
@@ -288,10 +353,11 @@ def search_game(
         pair: (2,) of dtype STATE, the same.
         pool: (deck size,) uint8, the same.
         candidates: (MAX_CANDIDATES, 2) int64 to write to: what the mover can do.
+        prior: The network that guides the choice, or :data:`NO_PRIOR`.
 
     Returns:
-        The mean value of each candidate for the mover, (count,) float64, and which one is best.
-        Those that fell behind were not tried in all worlds.
+        The mean value of each candidate for the mover, (count,) float64, without what the network
+        adds, and which one is best with it. Those that fell behind were not tried in all worlds.
     """
     count = list_candidates(game, table, player, candidates)
     forget(memory)
@@ -308,6 +374,9 @@ def search_game(
     tried = np.zeros(count)
     crosses = np.zeros((count, count))
     values = np.zeros(count)
+    leads = np.zeros(count)
+    if prior.weight > 0 and game["stock_size"] >= prior.least and count > 1:
+        weigh_moves(game, table, player, prior, leads)
     search_row(
         game,
         table,
@@ -329,8 +398,9 @@ def search_game(
         crosses,
         values,
         tried,
+        leads,
     )
-    return totals / tried, leader(count, alive, totals)
+    return totals / tried - leads, leader(count, alive, totals)
 
 
 @kernel
@@ -346,6 +416,7 @@ def search_rows(
     weights,
     actions,
     means,
+    prior,
 ):
     """Searches every row and writes the chosen actions.
 
@@ -376,6 +447,7 @@ def search_rows(
             pair,
             pool,
             candidates,
+            prior,
         )
         actions[row] = candidates[best, 0]
         if means.shape[0]:
@@ -404,6 +476,9 @@ class Pimc:
         worlds: Worlds a decision, at most; fewer when one action is clearly best.
         nodes: Positions that the exact solver may look at for one leaf value.
         seconds: Time a decision instead of a number of worlds: results then depend on the machine.
+        prior: Weight of the network that is shipped for this, trained for perfect endings: what a
+            log-probability lower by 1 takes from an action's mean. 0: no network. Only in classic.
+        prior_stock: The least stock with which the network is asked.
 
     Raises:
         ValueError: A number is out of range.
@@ -411,15 +486,31 @@ class Pimc:
 
     kind = TO_EXHAUSTION
 
-    def __init__(self, worlds: int = 64, nodes: int = 30, seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        worlds: int = 64,
+        nodes: int = 30,
+        seconds: float | None = None,
+        prior: float = 0,
+        prior_stock: int = 1,
+    ) -> None:
         self.worlds = _check_number("worlds", worlds, 1)
         self.nodes = _check_number("nodes", nodes, 0)
         number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
         if seconds is not None and not (number and 0 < seconds < float("inf")):
             raise ValueError(f"seconds must be a number above 0, got {seconds!r}")
         self.seconds = seconds
+        number = isinstance(prior, (int, float)) and not isinstance(prior, bool)
+        if not (number and 0 <= prior < float("inf")):
+            raise ValueError(f"prior must be a number of at least 0, got {prior!r}")
+        self.prior = float(prior)
+        self.prior_stock = _check_number("prior_stock", prior_stock, 1)
         effort = f"worlds={worlds}" if seconds is None else f"seconds={seconds}"
         self.name = f"pimc:{effort}" + ("" if nodes == 30 else f",nodes={nodes}")
+        if prior:
+            self.name += f",prior={prior}"
+            self.name += "" if prior_stock == 1 else f",prior_stock={prior_stock}"
+        self._priors: dict[str, Prior] = {}
         self._memory = Workspace(TABLE_SIZE).memory
 
     def act(self, views: ViewBatch) -> np.ndarray:
@@ -434,7 +525,7 @@ class Pimc:
         return self._search(views, np.empty((0, 0)))
 
     def values(self, views: ViewBatch) -> np.ndarray:
-        """What each action comes to on average, by the search.
+        """What each action comes to on average, by the search; a network adds nothing to it.
 
         Args:
             views: What each mover knows.
@@ -445,6 +536,25 @@ class Pimc:
         means = np.full((len(views), views.rules.num_actions), np.nan)
         self._search(views, means)
         return means
+
+    def prior_for(self, rules: Rules) -> Prior:
+        """The network that guides the search under these rules, or :data:`NO_PRIOR`.
+
+        Raises:
+            ValueError: ``prior`` is not 0, and no network is shipped for these rules.
+        """
+        if self.prior == 0:
+            return NO_PRIOR
+        if rules.variant not in GUIDES:
+            raise ValueError(
+                f"prior must be 0 for {rules}, got {self.prior!r}: no network is shipped"
+            )
+        if rules.variant not in self._priors:
+            network = load_network(GUIDES[rules.variant])
+            self._priors[rules.variant] = Prior(
+                network.packed()[0], network.hidden, self.prior, self.prior_stock
+            )
+        return self._priors[rules.variant]
 
     def _search(self, views: ViewBatch, means: np.ndarray) -> np.ndarray:
         actions = np.empty(len(views), np.int64)
@@ -478,6 +588,7 @@ class Pimc:
             weights_for(views.rules.variant, views.rules.blocked),
             actions,
             means,
+            self.prior_for(views.rules),
         )
 
 
@@ -499,14 +610,19 @@ class FlatMonteCarlo(Pimc):
 
 
 class _Tuned:
-    """:class:`Pimc` with a number of worlds and of leaf nodes for each rule set."""
+    """:class:`Pimc` with numbers of its own for each rule set."""
 
-    def __init__(self, effort: float) -> None:
+    def __init__(self, effort: float, network: bool) -> None:
         self.name = "tuned"
-        self._players = {
-            variant: Pimc(max(round(worlds * effort), 1), nodes)
-            for variant, (worlds, nodes) in CHAMPION.items()
-        }
+        self._players = {}
+        for variant, (worlds, nodes) in CHAMPION.items():
+            prior, least = CHAMPION_PRIOR[variant]
+            self._players[variant] = Pimc(
+                max(round(worlds * effort), 1),
+                nodes,
+                prior=prior if network else 0,
+                prior_stock=least,
+            )
 
     def act(self, views: ViewBatch) -> np.ndarray:
         return self._players[views.rules.variant].act(views)
@@ -520,21 +636,26 @@ class Champion(Exact):
 
     Args:
         effort: Worlds a decision as a multiple of the usual number: 0.25 is faster, 4 slower.
+        network: Whether a network guides the search in classic while the stock is large.
 
     Raises:
-        ValueError: ``effort`` is no number above 0.
+        ValueError: ``effort`` is no number above 0, or ``network`` is no bool.
     """
 
-    def __init__(self, effort: float = 1) -> None:
+    def __init__(self, effort: float = 1, network: bool = True) -> None:
         number = isinstance(effort, (int, float)) and not isinstance(effort, bool)
         if not (number and 0 < effort < float("inf")):
             raise ValueError(f"effort must be a number above 0, got {effort!r}")
-        self._search = _Tuned(effort)
+        if not isinstance(network, bool):
+            raise ValueError(f"network must be a bool, got {network!r}")
+        self._search = _Tuned(effort, network)
         super().__init__(self._search)
-        self.name = "champion" if effort == 1 else f"champion:effort={effort}"
+        options = [] if effort == 1 else [f"effort={effort}"]
+        options += [] if network else ["network=False"]
+        self.name = "champion" + (f":{','.join(options)}" if options else "")
 
     def values(self, views: ViewBatch) -> np.ndarray:
-        """What each action comes to on average, as :meth:`Pimc.values`.
+        """What each action comes to on average, as :meth:`Pimc.values`, without the network.
 
         Args:
             views: What each mover knows.

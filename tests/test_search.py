@@ -35,8 +35,13 @@ from agents.agent import Agent, FallibleAgent, decide
 from agents.baselines import apart
 from agents.exact import Exact
 from agents.leaf import FEATURES, leaf_value, weights_for
+from agents.moves import MAX_MOVES, WIDTH, list_moves
+from agents.policy import Network, Policy, load_network, score_rows, scorer_of
 from agents.search import (
     CHAMPION,
+    CHAMPION_PRIOR,
+    GUIDES,
+    MAX_CANDIDATES,
     ROUND,
     Champion,
     FlatMonteCarlo,
@@ -45,11 +50,12 @@ from agents.search import (
     drop_losers,
     lay_order,
     leader,
+    list_candidates,
 )
 from counterweight_env import Game, GameBatch, Phase, Rules
 from counterweight_env.cards import cards_of, mask_of, rule_table
 from counterweight_env.endgame import Workspace, position_bounds, solve_states
-from counterweight_env.kernels import NO_CARD, STATE
+from counterweight_env.kernels import LEFT, NO_CARD, STATE
 
 VARIANTS = ("classic", "exchange")
 FULL_RULES = tuple(
@@ -784,17 +790,104 @@ def test_there_are_weights_only_where_they_were_fitted() -> None:
     assert (weights_for("classic", "pass") != weights_for("exchange", "pass")).any()
 
 
+# A network that guides the search ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rules", [*VARIANTS, "classic(open_discards=False)"])
+def test_the_network_lists_the_moves_that_the_search_tries_in_the_same_order(rules: str) -> None:
+    several = 0
+    phases = set()
+    for views in walk_views(rules, 6, seed=71):
+        table = rule_table(views.rules)[0]
+        for record, player in zip(views.records, views.players, strict=True):
+            candidates = np.empty((MAX_CANDIDATES, 2), np.int64)
+            listed = np.empty((MAX_MOVES, 2), np.int64)
+            rows = np.empty((MAX_MOVES, WIDTH), np.float32)
+            count = list_candidates(record, table, np.int64(player), candidates)
+            assert count == list_moves(record, table, np.int64(player), listed, rows)
+            assert (candidates[:count] == listed[:count]).all()
+            several += count > 1
+            phases.add(int(record["phase"]))
+    assert several > 100
+    assert len(phases) >= 3
+
+
+def favourites(views: ViewBatch, network: Network) -> list[set[int]]:
+    """Return the actions that begin a move which the network likes as well as any, for each row."""
+    found = []
+    for record, player in zip(views.records, views.players, strict=True):
+        listed = np.empty((MAX_MOVES, 2), np.int64)
+        rows = np.empty((MAX_MOVES, WIDTH), np.float32)
+        scores = np.empty(MAX_MOVES, np.float32)
+        table = rule_table(views.rules)[0]
+        count = list_moves(record, table, np.int64(player), listed, rows)
+        packed = network.packed()[scorer_of(record)]
+        buffer = np.empty((3, network.hidden), np.float32)
+        score_rows(rows, count, packed, network.hidden, buffer, scores)
+        found.append(set(listed[:count, 0][scores[:count] == scores[:count].max()].tolist()))
+    return found
+
+
+@pytest.mark.parametrize("variant", GUIDES)
+def test_a_network_that_outweighs_the_search_decides_where_it_is_asked(variant: str) -> None:
+    views = mixed_views(variant, 120, seed=72)
+    stock = views.records["stock_size"]
+    liked = favourites(views, load_network(GUIDES[variant]))
+    plain = Pimc(worlds=4, nodes=5).act(views)
+    guided = Pimc(worlds=4, nodes=5, prior=1e6, prior_stock=12).act(views)
+    always = Pimc(worlds=4, nodes=5, prior=1e6).act(views)
+    changed = 0
+    for row in range(len(views)):
+        # Never after exhaustion, however small the stock may be.
+        assert always[row] in liked[row] if stock[row] else always[row] == plain[row]
+        assert guided[row] in liked[row] if stock[row] >= 12 else guided[row] == plain[row]
+        changed += guided[row] != plain[row]
+    assert changed > 10
+    assert {0, 11, 12} <= set(stock.tolist())
+
+
+@pytest.mark.parametrize("variant", GUIDES)
+def test_a_light_network_breaks_ties_and_nothing_else(variant: str) -> None:
+    views = mixed_views(variant, 120, seed=73)
+    views = views.take(views.records["stock_size"] > 0)
+    network = Policy(str(GUIDES[variant]), temperature=1)
+    shares = network.probabilities(views)
+    # Too few worlds for any action to be dropped, so all are tried in the same ones.
+    values = Pimc(worlds=2, nodes=20).values(views)
+    guided = Pimc(worlds=2, nodes=20, prior=1e-9)
+    assert np.allclose(guided.values(views), values, rtol=0, atol=1e-7, equal_nan=True)
+    # Leads are summed over worlds; the sums round by less than they differ.
+    ties = 0
+    for row, action in enumerate(guided.act(views)):
+        best = np.nanmax(values[row])
+        assert values[row, action] > best - 1e-7
+        even = np.flatnonzero(values[row] > best - 1e-12)
+        if len(even) > 1 and views.records["phase"][row] != LEFT:
+            ties += 1
+            assert shares[row, action] == pytest.approx(shares[row, even].max())
+    assert ties > 2
+
+
+def test_a_search_without_a_network_of_its_own_rules_says_so() -> None:
+    views = mixed_views("exchange", 3, seed=74)
+    with pytest.raises(ValueError, match=r"prior must be 0 for exchange, got 0\.5"):
+        Pimc(prior=0.5).act(views)
+
+
 # The champion -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_champion_searches_as_deep_as_its_rule_set_asks(variant: str) -> None:
+@pytest.mark.parametrize("network", [True, False])
+def test_the_champion_searches_as_deep_as_its_rule_set_asks(variant: str, network: bool) -> None:
     worlds, nodes = CHAMPION[variant]
+    weight, least = CHAMPION_PRIOR[variant]
+    prior = {"prior": weight, "prior_stock": least} if network else {}
     views = mixed_views(variant, 46, seed=49)
     running = views.take(views.records["stock_size"] > 0)
     for effort in (0.05, 0.1):
-        agent = Champion(effort)
-        pimc = Pimc(max(round(worlds * effort), 1), nodes)
+        agent = Champion(effort, network)
+        pimc = Pimc(max(round(worlds * effort), 1), nodes, **prior)
         assert isinstance(agent, FallibleAgent)
         actions, faults = decide(agent, running)
         assert faults == {}
@@ -802,8 +895,8 @@ def test_the_champion_searches_as_deep_as_its_rule_set_asks(variant: str) -> Non
         assert agent.values(views).tobytes() == pimc.values(views).tobytes()
         assert agent.decisions == 0
     few = running.take(np.arange(3))
-    assert (Champion().act(few) == Pimc(worlds, nodes).act(few)).all()
-    assert (Champion(1e-9).act(few) == Pimc(1, nodes).act(few)).all()
+    assert (Champion(network=network).act(few) == Pimc(worlds, nodes, **prior).act(few)).all()
+    assert (Champion(1e-9, network).act(few) == Pimc(1, nodes, **prior).act(few)).all()
 
 
 @pytest.mark.parametrize("rules", SMALL_RULES)
@@ -832,12 +925,18 @@ def test_the_champion_gives_away_nothing_after_exhaustion(rules: str) -> None:
         (f"pimc:worlds=5,nodes={Pimc().nodes}", "pimc:worlds=5"),
         ("pimc:seconds=0.001", "pimc:seconds=0.001"),
         ("pimc:seconds=2,nodes=7", "pimc:seconds=2,nodes=7"),
+        ("pimc:worlds=5,prior=0.5", "pimc:worlds=5,prior=0.5"),
+        ("pimc:prior_stock=9,prior=2,worlds=5", "pimc:worlds=5,prior=2,prior_stock=9"),
+        ("pimc:worlds=5,prior=0,prior_stock=9", "pimc:worlds=5"),
         ("mc", "mc:worlds=10"),
         ("mc:worlds=3", "mc:worlds=3"),
         ("champion", "champion"),
         ("champion:effort=1.0", "champion"),
         ("champion:effort=0.02", "champion:effort=0.02"),
         ("champion:effort=2", "champion:effort=2"),
+        ("champion:network=true", "champion"),
+        ("champion:network=false", "champion:network=False"),
+        ("champion:network=False,effort=0.02", "champion:effort=0.02,network=False"),
         ("pimc:worlds=2+exact", "pimc:worlds=2+exact"),
     ],
 )
@@ -848,10 +947,15 @@ def test_a_name_builds_an_equal_player(text: str, name: str) -> None:
     assert type(agent) is type(again)
     if isinstance(agent, Pimc) and isinstance(again, Pimc):
         assert (agent.nodes, agent.seconds) == (again.nodes, again.seconds)
+        assert (agent.prior, agent.prior_stock) == (
+            again.prior,
+            again.prior_stock,
+        ) or not agent.prior
         if agent.seconds is not None:
             return
         assert agent.worlds == again.worlds
-    views = mixed_views("exchange(ranks=6,suits=2,hand_size=3)", 20, seed=51)
+    rules = "classic" if getattr(agent, "prior", 0) else "exchange"
+    views = mixed_views(f"{rules}(ranks=6,suits=2,hand_size=3)", 20, seed=51)
     assert (agent.act(views) == again.act(views)).all()
 
 
@@ -871,7 +975,16 @@ def test_a_name_builds_an_equal_player(text: str, name: str) -> None:
         ("pimc:seconds=1e999", "seconds.* inf"),
         ("pimc:seconds=True", "seconds.* True"),
         ("pimc:depth=3", "depth"),
+        ("pimc:prior=-0.5", "prior.* -0.5"),
+        ("pimc:prior=True", "prior.* True"),
+        ("pimc:prior=1e999", "prior.* inf"),
+        ("pimc:prior=much", "prior.* 'much'"),
+        ("pimc:prior_stock=0", "prior_stock.* 0"),
+        ("pimc:prior_stock=1.5", "prior_stock.* 1.5"),
         ("mc:worlds=0", "worlds.* 0"),
+        ("mc:prior=1", "prior"),
+        ("champion:network=1", "network.* 1"),
+        ("champion:network=FILE", "network.* 'FILE'"),
         ("mc:nodes=5", "nodes"),
         ("champion:effort=0", "effort.* 0"),
         ("champion:effort=-2", "effort.* -2"),

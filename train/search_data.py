@@ -16,7 +16,7 @@ import numpy as np
 from agents.leaf import FEATURES, weights_for
 from agents.league import TaskRunner
 from agents.moves import MAX_MOVES, WIDTH, count_moves, list_moves
-from agents.search import MAX_CANDIDATES, TO_EXHAUSTION, search_game
+from agents.search import MAX_CANDIDATES, NO_PRIOR, TO_EXHAUSTION, search_game
 from agents.workers import run_tasks
 from counterweight_env.cards import rule_table
 from counterweight_env.endgame import Workspace
@@ -89,6 +89,7 @@ def judge_row(game, table, player, word, worlds, memory, weights, rows, means, a
         np.empty(2, STATE),
         np.empty(table["deck_size"], np.uint8),
         candidates,
+        NO_PRIOR,
     )
     actions[:] = candidates[best]
     means[: found.size] = found
