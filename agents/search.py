@@ -525,7 +525,7 @@ class Pimc:
         return self._search(views, np.empty((0, 0)))
 
     def values(self, views: ViewBatch) -> np.ndarray:
-        """What each action comes to on average, by the search; a network adds nothing to it.
+        """What each action comes to on average, by a search that no network guides.
 
         Args:
             views: What each mover knows.
@@ -588,7 +588,7 @@ class Pimc:
             weights_for(views.rules.variant, views.rules.blocked),
             actions,
             means,
-            self.prior_for(views.rules),
+            NO_PRIOR if len(means) else self.prior_for(views.rules),
         )
 
 
@@ -655,7 +655,7 @@ class Champion(Exact):
         self.name = "champion" + (f":{','.join(options)}" if options else "")
 
     def values(self, views: ViewBatch) -> np.ndarray:
-        """What each action comes to on average, as :meth:`Pimc.values`, without the network.
+        """What each action comes to on average, as :meth:`Pimc.values`.
 
         Args:
             views: What each mover knows.
