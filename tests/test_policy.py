@@ -27,6 +27,7 @@ from agents.policy import (
     load_network,
     scorer_of,
 )
+from agents.search import GUIDES
 from counterweight_env import Game, GameBatch, Rules, ViewBatch
 from counterweight_env.cards import rule_table
 from counterweight_env.kernels import NO_CARD
@@ -302,13 +303,29 @@ def test_a_bad_temperature_is_named(temperature: Any) -> None:
         Policy(temperature=temperature)
 
 
-@pytest.mark.parametrize("variant", ["classic", "exchange"])
-def test_the_shipped_network_is_what_its_manifest_says(variant: str) -> None:
-    network = load_network(PRETRAINED / f"{variant}.npz")
+@pytest.mark.parametrize("path", sorted(PRETRAINED.iterdir()), ids=lambda path: path.name)
+def test_a_shipped_network_says_how_it_was_made(path: Path) -> None:
+    network = load_network(path)
+    variant = path.stem.removesuffix("-exact")
     assert Rules.parse(network.manifest["rules"]) == Rules(variant=variant)
     assert network.manifest["command"].startswith(f"counterweight train --rules {variant}")
+    assert ("endings=exact" in network.manifest["command"]) == path.stem.endswith("-exact")
     assert network.manifest["commit"]
     assert network.manifest["score"]
+
+
+def test_every_network_that_players_ask_for_is_shipped() -> None:
+    names = {path.name for path in PRETRAINED.iterdir()}
+    assert names == {"classic.npz", "exchange.npz"} | {path.name for path in GUIDES.values()}
+
+
+def test_the_network_of_the_search_is_strong_with_perfect_endings() -> None:
+    match = play_match(f"policy:{GUIDES['classic']}+exact", "random+exact", "classic", 60, seed=4)
+    assert match.interval[0] > 0.6
+
+
+@pytest.mark.parametrize("variant", ["classic", "exchange"])
+def test_the_shipped_network_is_as_strong_as_it_should_be(variant: str) -> None:
     match = play_match("policy", "random", variant, 60, seed=3, count_blunders=True)
     assert match.interval[0] > 0.6
     assert match.blunder_rates is not None
