@@ -856,12 +856,21 @@ def test_a_killed_run_with_solved_endings_ends_the_same_and_counts_what_stays_op
     config = dataclasses.replace(
         TINY, rules="classic", endings="exact", n_steps=64, batch_size=256, total_steps=3072
     )
-    self_play.run(config, tmp_path / "whole", progress=False)
+    evaluation = self_play.run(config, tmp_path / "whole", progress=False)
     run_until(monkeypatch, tmp_path / "killed", 2100, config=config)
     self_play.run(config, tmp_path / "killed", resume=True, progress=False)
     assert_same_run(tmp_path / "whole", tmp_path / "killed")
     counts = [event.value for event in metrics_of(tmp_path / "whole").Scalars("self_play/unsolved")]
     assert sum(counts) > 0
+
+    # What was not learnt is not judged either: both sides play endings perfectly.
+    assert evaluation.player == "trained+exact"
+    opponents = [f"{name}+exact" for name in TINY.baselines]
+    assert [match.b for match in evaluation.matches] == opponents
+    with open(tmp_path / "whole" / "progress.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["opponent"] for row in rows} == set(opponents)
+    assert {float(row["blunders"]) for row in rows} == {0.0}
 
 
 def test_a_finished_run_is_resumed_to_the_same_table(uninterrupted: Path) -> None:

@@ -53,7 +53,8 @@ class TrainConfig:
             ``"scorer"``: the scorer of endings plays it out where both seats are the learner's, so
             that the time before is learnt for endings as the network plays them; needs
             ``ending_games`` and ``both_seats``. ``"learn"``: its decisions are samples like any
-            others, so the scorer of endings goes on learning. All tables are of whole games.
+            others, so the scorer of endings goes on learning. All tables are of whole games, with
+            ``"exact"`` of such that both sides end perfectly.
         solve_nodes: Positions that the solver may look at for one game and turn; a game left open
             goes on.
         ending_games: Games whose solved endings the scorer of endings is fitted to before the

@@ -7,8 +7,10 @@
 | ``steps`` | decisions learnt from |
 | ``seconds`` | time since the run began or was resumed last |
 | ``opponent`` | the baseline |
-| ``score``, ``low``, ``high`` | wins and half the draws in whole games, and the 95 % interval |
+| ``score``, ``low``, ``high`` | wins and half the draws, and the 95 % interval |
 | ``blunders`` | part of the decisions after exhaustion that gave away value |
+
+Games are whole ones; a run that learns for perfect endings is judged with them, on both sides.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from agents import play_match
+from agents.exact import Exact
 from agents.policy import Network, Policy, load_network
 from counterweight_env.plugins import Agent
 from train.evaluate import write_text
@@ -43,13 +46,22 @@ class Selection:
         decay: The part of itself that the average keeps from one update to the next, at most; the
             first ones weigh more.
         deals: Duplicate deals a match.
+        exact: Whether the averages play with perfect endings.
     """
 
-    def __init__(self, rules: str, baselines: Sequence[Agent], decay: float, deals: int) -> None:
+    def __init__(
+        self,
+        rules: str,
+        baselines: Sequence[Agent],
+        decay: float,
+        deals: int,
+        exact: bool = False,
+    ) -> None:
         self._rules = rules
         self._baselines = baselines
         self._decay = decay
         self._deals = deals
+        self._exact = exact
         self._started = time.monotonic()
         self.average: dict[str, np.ndarray] = {}
         self.updates = 0
@@ -78,7 +90,8 @@ class Selection:
             The new rows of ``progress.csv``.
         """
         network = self.network({"rules": self._rules, "hidden": hidden, "steps": step})
-        player = Policy.of(network, f"average-{step}")
+        player: Agent = Policy.of(network, f"average-{step}")
+        player = Exact(player) if self._exact else player
         new = []
         for baseline in self._baselines:
             match = play_match(

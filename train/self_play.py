@@ -25,7 +25,7 @@ The metrics, all over the last rollout unless said; games that ended in it count
 | ``self_play/snapshots`` | snapshots in the pool |
 | ``self_play/snapshot_age`` | steps since the newest of them was taken |
 | ``self_play/ent_coef`` | weight of the entropy bonus |
-| ``select/score_vs_<baseline>`` | the averaged network's score in whole games on fixed deals |
+| ``select/score_vs_<baseline>`` | the averaged network's score on fixed deals |
 | ``select/blunders_vs_<baseline>`` | its part of decisions after exhaustion that gave away value |
 | ``endings/decisions`` | solved decisions that the scorer of endings was fitted to |
 | ``endings/loss`` | the loss of the last pass over them |
@@ -52,6 +52,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, configure
 from stable_baselines3.common.utils import LinearSchedule
 
+from agents.exact import Exact
 from agents.policy import Policy
 from counterweight_env.plugins import Agent
 from train.both_seats import BOTH_SEATS, BothSeatsBuffer, BothSeatsVecEnv
@@ -100,7 +101,9 @@ def run(
     torch.set_num_threads(config.threads)
     pool = _new_pool(config)
     env = _new_env(config, pool)
-    selection = Selection(config.rules, pool.baselines, config.average_decay, config.select_deals)
+    exact = config.endings == "exact"
+    baselines = [Exact(agent) if exact else agent for agent in pool.baselines]
+    selection = Selection(config.rules, baselines, config.average_decay, config.select_deals, exact)
     checkpoint = latest_checkpoint(out, config)
     logger = configure(str(out / "tensorboard"), ["tensorboard"])
     if checkpoint is None:
@@ -145,7 +148,8 @@ def run(
         player = Policy.of(selection.best, "trained")
     else:
         player = PolicySnapshot(model.policy, model.num_timesteps, "trained", deterministic=True)
-    evaluation = evaluate(player, pool.baselines, config.rules, config.eval_deals)
+    player = Exact(player) if exact else player
+    evaluation = evaluate(player, baselines, config.rules, config.eval_deals)
     evaluation.save(out)
     return evaluation
 
