@@ -240,69 +240,6 @@ def drop_losers(count, alive, totals, crosses, weight):
 
 
 @kernel
-def search_row(
-    game,
-    table,
-    player,
-    stream,
-    kind,
-    worlds,
-    orders,
-    nodes,
-    memory,
-    weights,
-    scratch,
-    games,
-    pool,
-    candidates,
-    count,
-    alive,
-    totals,
-    crosses,
-    values,
-    tried,
-    leads,
-):
-    """Tries the candidates in a number of worlds.
-
-    `tried` counts the weight of the worlds that each candidate has seen; `leads` are added to its
-    value in each of them.
-    """
-    # Where orders are enumerated, a look before all have come up would be one-sided.
-    period = -(-ROUND // orders) * orders if orders > 0 else ROUND
-    for world in range(worlds):
-        games[0] = game
-        seed_streams(games[0], next_word(stream, 0))
-        weight = 1
-        if orders > 0:
-            weight = lay_order(games[0], table, player, world % orders)
-            if weight == 0:
-                continue
-        else:
-            complete(games[0], table, player, pool)
-        for i in range(count):
-            if not alive[i]:
-                continue
-            games[1] = games[0]
-            apply(games[1], table, candidates[i, 0])
-            if candidates[i, 1] != NO_CARD:
-                apply(games[1], table, candidates[i, 1])
-            value = roll_out(games[1], table, kind, memory, nodes, weights, scratch)
-            values[i] = (value if player == 0 else -value) + leads[i]
-            totals[i] += weight * values[i]
-            tried[i] += weight
-        for i in range(count):
-            if alive[i]:
-                for j in range(count):
-                    if alive[j]:
-                        crosses[i, j] += weight * values[i] * values[j]
-        if (world + 1) % period == 0:
-            best = leader(count, alive, totals)
-            if drop_losers(count, alive, totals, crosses, tried[best]) == 1:
-                break
-
-
-@kernel
 def weigh_moves(game, table, player, prior, leads):
     """Writes the network's opinion of each candidate, 0 for the one that it likes best.
 
@@ -321,22 +258,7 @@ def weigh_moves(game, table, player, prior, leads):
 
 
 @kernel
-def search_game(
-    game,
-    table,
-    player,
-    word,
-    kind,
-    worlds,
-    nodes,
-    memory,
-    weights,
-    scratch,
-    pair,
-    pool,
-    candidates,
-    prior,
-):
+def search_game(game, table, player, word, kind, worlds, nodes, memory, weights, candidates, prior):
     """Searches one decision.
 
     Args:
@@ -349,9 +271,6 @@ def search_game(
         nodes: Positions that the exact solver may look at for one leaf value.
         memory: ``Workspace(...).memory``; emptied first.
         weights: Of the leaf value.
-        scratch: (FEATURES,) float64 of scratch space.
-        pair: (2,) of dtype STATE, the same.
-        pool: (deck size,) uint8, the same.
         candidates: (MAX_CANDIDATES, 2) int64 to write to: what the mover can do.
         prior: The network that guides the choice, or :data:`NO_PRIOR`.
 
@@ -366,40 +285,53 @@ def search_game(
     orders = count_orders(game, table, player)
     if orders > worlds:
         orders = 0
-    number = worlds - worlds % orders if orders > 0 else worlds
+    if orders > 0:
+        worlds -= worlds % orders
     if game["stock_size"] == 0 and kind == TO_EXHAUSTION:
-        number = 1
+        worlds = 1
+    # Where orders are enumerated, a look before all have come up would be one-sided.
+    period = -(-ROUND // orders) * orders if orders > 0 else ROUND
     alive = np.ones(count, np.bool_)
     totals = np.zeros(count)
-    tried = np.zeros(count)
+    tried = np.zeros(count)  # the weight of the worlds that each candidate has seen
     crosses = np.zeros((count, count))
     values = np.zeros(count)
-    leads = np.zeros(count)
+    leads = np.zeros(count)  # added to each candidate's value in every world
     if prior.weight > 0 and game["stock_size"] >= prior.least and count > 1:
         weigh_moves(game, table, player, prior, leads)
-    search_row(
-        game,
-        table,
-        player,
-        stream,
-        kind,
-        number,
-        orders,
-        nodes,
-        memory,
-        weights,
-        scratch,
-        pair,
-        pool,
-        candidates,
-        count,
-        alive,
-        totals,
-        crosses,
-        values,
-        tried,
-        leads,
-    )
+    scratch = np.empty(FEATURES)
+    pair = np.empty(2, STATE)  # a world, and what a candidate makes of it
+    pool = np.empty(table["deck_size"], np.uint8)
+    for world in range(worlds):
+        pair[0] = game
+        seed_streams(pair[0], next_word(stream, 0))
+        weight = 1
+        if orders > 0:
+            weight = lay_order(pair[0], table, player, world % orders)
+            if weight == 0:
+                continue
+        else:
+            complete(pair[0], table, player, pool)
+        for i in range(count):
+            if not alive[i]:
+                continue
+            pair[1] = pair[0]
+            apply(pair[1], table, candidates[i, 0])
+            if candidates[i, 1] != NO_CARD:
+                apply(pair[1], table, candidates[i, 1])
+            value = roll_out(pair[1], table, kind, memory, nodes, weights, scratch)
+            values[i] = (value if player == 0 else -value) + leads[i]
+            totals[i] += weight * values[i]
+            tried[i] += weight
+        for i in range(count):
+            if alive[i]:
+                for j in range(count):
+                    if alive[j]:
+                        crosses[i, j] += weight * values[i] * values[j]
+        if (world + 1) % period == 0:
+            best = leader(count, alive, totals)
+            if drop_losers(count, alive, totals, crosses, tried[best]) == 1:
+                break
     return totals / tried - leads, leader(count, alive, totals)
 
 
@@ -424,30 +356,16 @@ def search_rows(
     is written, and rows with nothing to choose are not searched.
     """
     table = tables[0]
-    pool = np.empty(table["deck_size"], np.uint8)
-    scratch = np.empty(FEATURES)
-    pair = np.empty(2, STATE)
     candidates = np.empty((MAX_CANDIDATES, 2), np.int64)
     for row in range(games.size):
         player = np.int64(players[row])
         if means.shape[0] == 0 and list_candidates(games[row], table, player, candidates) == 1:
             actions[row] = candidates[0, 0]
             continue
+        game = games[row]
+        word = words[row]
         found, best = search_game(
-            games[row],
-            table,
-            player,
-            words[row],
-            kind,
-            worlds,
-            nodes,
-            memory,
-            weights,
-            scratch,
-            pair,
-            pool,
-            candidates,
-            prior,
+            game, table, player, word, kind, worlds, nodes, memory, weights, candidates, prior
         )
         actions[row] = candidates[best, 0]
         if means.shape[0]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from agents.leaf import FEATURES, weights_for
+from agents.leaf import weights_for
 from agents.league import TaskRunner
 from agents.moves import MAX_MOVES, WIDTH, count_moves, list_moves
 from agents.search import MAX_CANDIDATES, NO_PRIOR, TO_EXHAUSTION, search_game
@@ -21,7 +21,7 @@ from agents.workers import run_tasks
 from counterweight_env.cards import rule_table
 from counterweight_env.endgame import Workspace
 from counterweight_env.game import GameBatch
-from counterweight_env.kernels import NO_CARD, STATE, kernel
+from counterweight_env.kernels import NO_CARD, kernel
 from counterweight_env.rules import Rules, as_rules
 from counterweight_env.settle import TABLE_SIZE
 from train.decisions import Block, Decisions, play_blocks
@@ -85,9 +85,6 @@ def judge_row(game, table, player, word, worlds, memory, weights, rows, means, a
         NODES,
         memory,
         weights,
-        np.empty(FEATURES),
-        np.empty(2, STATE),
-        np.empty(table["deck_size"], np.uint8),
         candidates,
         NO_PRIOR,
     )
