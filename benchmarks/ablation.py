@@ -16,8 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from agents import play_match
+from agents.policy import Policy
 from train.config import TrainConfig
-from train.evaluate import EVALUATION_SEED, write_text
+from train.evaluate import EVALUATION_SEED, evaluate, write_text
 from train.self_play import run
 
 #: The budget of every run, over the ``standard`` preset.
@@ -55,13 +56,16 @@ def measure(rules: str, variant: str, seed: int, folder: Path) -> dict[str, Any]
     started = time.process_time()
     evaluation = run(config, place, resume=True, progress=False)
     seconds = time.process_time() - started
+    network = place / "network.npz"
+    if config.endings == "exact":  # its own table is of perfect endings
+        evaluation = evaluate(Policy(str(network)), OPPONENTS, rules, config.eval_deals)
     scores = {match.b: match.score for match in evaluation.matches}
     row: dict[str, Any] = {name: scores[name] for name in OPPONENTS}
     row["minutes"] = seconds / 60
     row["blunders"] = None
     if config.network == "moves":
         match = play_match(
-            f"policy:{place / 'network.npz'}",
+            Policy(str(network)),
             "random",
             rules,
             BLUNDER_DEALS,
