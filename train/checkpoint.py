@@ -38,7 +38,7 @@ from train.vec_env import SelfPlayVecEnv
 
 __all__ = ["CheckpointError", "latest_checkpoint", "restore", "save_checkpoint"]
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 #: A checkpoint of another version of these is refused.
 PACKAGE: Final = "counterweight-env"
 #: With other versions of these, a run goes on, but not bit for bit as it would have.

@@ -207,6 +207,8 @@ class OpponentPool:
         self.scores: dict[str, float] = {}
         #: Snapshots that are drawn no more, but that running games still have.
         self.retired: list[Snapshot] = []
+        #: The weights that the environment draws by, which stay while scores change.
+        self.installed: list[float] = []
 
     @property
     def agents(self) -> list[Agent]:
@@ -279,13 +281,14 @@ class OpponentPool:
 
     def install(self, env: Env) -> None:
         """Gives an environment these opponents for the games dealt from now on."""
-        env.set_opponents(self.agents, self.weights.tolist())
+        self.installed = self.weights.tolist()
+        env.set_opponents(self.agents, self.installed)
         former = env.opponents[len(self.agents) :]
         self.retired = [agent for agent in former if isinstance(agent, Snapshot)]
 
     def install_exactly(self, env: Env) -> None:
         """Gives an environment the opponents it had when the pool was saved, ahead of its state."""
-        weights = [*self.weights.tolist(), *[0.0 for _ in self.retired]]
+        weights = [*self.installed, *[0.0 for _ in self.retired]]
         env.set_opponents([*self.agents, *self.retired], weights)
 
     def save(self, folder: Path) -> None:
@@ -298,6 +301,7 @@ class OpponentPool:
             "baselines": [agent.name for agent in self.baselines],
             "snapshots": [snapshot.step for snapshot in self.snapshots],
             "retired": [snapshot.step for snapshot in self.retired],
+            "installed": self.installed,
         }
         (folder / self.INDEX).write_text(json.dumps(index, indent=1) + "\n")
 
@@ -321,3 +325,4 @@ class OpponentPool:
                 snapshot.load(folder)
             setattr(self, kind, loaded)
         self.scores = index["scores"]
+        self.installed = index["installed"]
