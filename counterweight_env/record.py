@@ -37,6 +37,8 @@ __all__ = [
     "write_records",
 ]
 
+#: How every record begins.
+FIRST_BYTES: Final = b'{"rules": "'
 FIELDS: Final = ("rules", "dealer", "players", "deck", "actions", "returns", "fault")
 
 
@@ -235,12 +237,36 @@ def write_records(path: Path, records: Iterable[GameRecord]) -> None:
         draft.unlink(missing_ok=True)
 
 
+def _check_first(path: Path, line: bytes) -> None:
+    """Refuses a file by its first line, unless that is a record or what is left of one."""
+    try:
+        GameRecord.from_json(line.decode())
+    except (RecordError, UnicodeDecodeError) as error:
+        try:
+            json.loads(line)
+            is_cut = False
+        except ValueError:
+            is_cut = line.startswith(FIRST_BYTES) or FIRST_BYTES.startswith(line)
+        if line.endswith(b"\n") or not is_cut:
+            raise RecordError(f"{path} holds something else than records: {error}") from None
+
+
 def append_records(path: Path, records: Iterable[GameRecord]) -> None:
     """Adds records to a file, which need not exist.
 
-    A last line without its end, which a killed process leaves behind, is dropped first.
+    A last line without its end, which a killed process leaves behind, is dropped first. A file that
+    begins with anything but a record is left as it is.
+
+    Raises:
+        OSError: The file cannot be written.
+        RecordError: It holds something else than records.
     """
     with path.open("a+b") as file:
+        file.seek(0)
+        line = file.readline()
+        if line:
+            _check_first(path, line)
+        file.seek(0, os.SEEK_END)
         if file.tell():
             file.seek(-1, os.SEEK_END)
             if file.read() != b"\n":

@@ -236,6 +236,36 @@ def test_a_file_of_records(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["games.jsonl", "new.jsonl"]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        Game(SMALL, seed=1).to_json().encode(),
+        Game(SMALL, seed=1).to_json().encode() + b"\n",
+        b"dear",
+        b"dear\nfriend\n",
+        b"\x93NUMPY\x01\x00",
+        b"\n",
+        b'{"rules": "classic"}',
+    ],
+)
+def test_a_file_of_something_else_is_not_touched(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "letter"
+    path.write_bytes(content)
+    for records in ([], records_of(SMALL, 1)):
+        with pytest.raises(RecordError, match="letter holds something else"):
+            append_records(path, records)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("length", [1, 5, 11, 12, 60, -2])
+def test_what_is_left_of_the_only_record_is_dropped(length: int, tmp_path: Path) -> None:
+    path = tmp_path / "games.jsonl"
+    record = records_of(SMALL, 1)[0]
+    path.write_text(record.to_json()[:length])
+    append_records(path, [record])
+    assert list(read_records(path)) == [record]
+
+
 @pytest.mark.parametrize("lines", [1, 2, 4])
 def test_a_cut_off_line_is_refused_on_reading_and_dropped_on_going_on(
     tmp_path: Path, lines: int
