@@ -38,7 +38,9 @@ def read_curves(folders: list[Path], opponents: tuple[str, ...]) -> dict[str, li
     """Reads the runs; a curve for each opponent.
 
     Raises:
-        ValueError: The runs were not judged after the same numbers of decisions.
+        ValueError: The runs were not judged after the same numbers of decisions, or not against an
+            opponent.
+        OSError: A folder holds no ``progress.csv``, as that of a plain MLP.
     """
     found: dict[tuple[str, int], list[dict[str, str]]] = defaultdict(list)
     for folder in folders:
@@ -57,6 +59,10 @@ def read_curves(folders: list[Path], opponents: tuple[str, ...]) -> dict[str, li
             curves[opponent].append(
                 Point(steps, float(seconds) / 60, columns["score"], columns["blunders"])
             )
+    for opponent, points in curves.items():
+        if not points:
+            known = ", ".join(sorted({name for name, _ in found}))
+            raise ValueError(f"the runs were not judged against {opponent!r}, but {known}")
     return curves
 
 
@@ -104,7 +110,10 @@ def main() -> None:
     parser.add_argument("--title", default="Mean and range over the seeds")
     parser.add_argument("--chart", type=Path, metavar="FILE", help="draw as SVG to this file")
     arguments = parser.parse_args()
-    curves = read_curves(arguments.runs, tuple(arguments.opponents))
+    try:
+        curves = read_curves(arguments.runs, tuple(arguments.opponents))
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
     print(f"| decisions | minutes | {' | '.join(curves)} | blunders against the first |")
     print("|---:|---:|" + "---:|" * (len(curves) + 1))
     for points in zip(*curves.values(), strict=True):

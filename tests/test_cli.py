@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +50,62 @@ def test_solve_gives_the_value_and_the_best_moves(capsys: pytest.CaptureFixture[
     shown = capsys.readouterr().out
     assert "A win for player_0" in shown
     assert "J♠ on the left, 2♥ on the right" in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (KeyboardInterrupt(), 130, "stopped"),
+        (BrokenPipeError(), 141, ""),
+        (OSError(28, "No space left on device"), 2, "error: [Errno 28] No space left on device"),
+    ],
+)
+def test_every_command_ends_in_a_sentence(
+    error: BaseException,
+    status: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(_: argparse.Namespace) -> None:
+        raise error
+
+    parse = argparse.ArgumentParser.parse_args
+
+    def parsed(self: argparse.ArgumentParser, *given: Any) -> argparse.Namespace:
+        arguments = parse(self, *given)
+        arguments.run = fail
+        return arguments
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parsed)
+    assert main(["speed"]) == status
+    errors = capsys.readouterr().err.strip().splitlines()
+    assert len(errors) == bool(said)
+    assert said in "".join(errors)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise there")
+@pytest.mark.parametrize("length", [0, 40])
+def test_a_reader_who_has_enough_is_no_fault(length: int) -> None:
+    command = [sys.executable, "-m", "train.cli", "solve", *POSITION, "--best-moves"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "LC_ALL": "C"}
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(length)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode in (0, 141)
+
+
+def test_a_file_that_is_no_game_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for content in (b"dear", b"\xff\xfe", b"{}"):
+        (tmp_path / "game.json").write_bytes(content)
+        assert main(["solve", "--game", str(tmp_path / "game.json")]) == 2
+        assert "game.json" in capsys.readouterr().err
 
 
 def test_solve_gives_the_margin(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -124,3 +125,29 @@ def test_a_manifest_takes_notes(
         assert main(["export", str(file), *arguments]) == 2
         assert message in capsys.readouterr().err
     assert isinstance(load_network(out), Network)
+
+
+def test_a_path_may_hold_what_texts_of_agents_do_not(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = tmp_path / "a+b" / "c,d=1.npz"
+    odd.parent.mkdir()
+    odd.write_bytes(file.read_bytes())
+    tables = []
+    for path in (file, odd):
+        assert main(["evaluate", str(path), "--deals", "3", "--opponents", "random"]) == 0
+        tables.append(capsys.readouterr().out.splitlines()[1:])
+    assert tables[0] == tables[1]
+    assert main(["evaluate", str(odd), "--deals", "3", "--best-response", "100"]) == 2
+    assert "c,d=1.npz" in capsys.readouterr().err
+
+
+def test_games_that_were_given_up_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    bot = f"exec:{sys.executable} -c 1"
+    few = ["--rules", SMALL, "--deals", "2"]
+    assert main(["evaluate", bot, *few, "--opponents", "random"]) == 0
+    printed = capsys.readouterr().out
+    assert "nan" not in printed
+    assert "gave up 4 of 4 games (best moves against random)" in printed
+    assert main(["evaluate", "greedy", *few, "--opponents", bot]) == 0
+    assert f"(best moves against {bot})" in capsys.readouterr().out

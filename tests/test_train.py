@@ -594,6 +594,27 @@ def test_the_pool_is_saved_with_those_that_running_games_still_have(tmp_path: Pa
         OpponentPool([First()], 2).load(tmp_path / "pool", fresh.policy)
 
 
+def test_scores_that_have_changed_do_not_change_who_is_drawn_until_the_next_snapshot(
+    tmp_path: Path,
+) -> None:
+    model = small_model(num_envs=8)
+    pool = OpponentPool([First(), Even()], 2, 0.1, 0.0, 0.9)
+    pool.add(model.policy, 0)
+    assert isinstance(model.env, SelfPlayVecEnv)
+    pool.install(model.env)
+    pool.record(First().name, [1.0] * 100)
+    pool.save(tmp_path / "pool")
+    fresh = small_model(num_envs=8)
+    loaded = OpponentPool([First(), Even()], 2, 0.1, 0.0, 0.9)
+    loaded.load(tmp_path / "pool", fresh.policy)
+    assert isinstance(fresh.env, SelfPlayVecEnv)
+    loaded.install_exactly(fresh.env)
+    np.testing.assert_array_equal(fresh.env._duel._cumulative, model.env._duel._cumulative)
+    assert loaded.scores == pool.scores
+    loaded.install(fresh.env)
+    assert fresh.env._duel._cumulative[0] < model.env._duel._cumulative[0]
+
+
 # --- Configuration ------------------------------------------------------------------------------
 
 
@@ -846,6 +867,30 @@ def test_a_run_may_be_killed_more_than_once(
         run_until(monkeypatch, run, step, resume=True)
     self_play.run(TINY, run, resume=True, progress=False)
     assert_same_run(uninterrupted, run)
+
+
+@pytest.mark.parametrize(("snapshots", "checkpoints_at"), [(768, 256), (1024, 512), (10_000, 256)])
+@pytest.mark.parametrize("network", ["moves", "mlp"])
+def test_a_checkpoint_between_two_snapshots_is_resumed_exactly(
+    network: str,
+    snapshots: int,
+    checkpoints_at: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # What opponents are drawn by stays from snapshot to snapshot, while the scores change.
+    config = dataclasses.replace(
+        TINY if network == "moves" else PLAIN,
+        self_share=0.1,
+        baseline_share=0.6,
+        snapshot_every=snapshots,
+        checkpoint_every=checkpoints_at,
+        select_every=10_000,
+    )
+    self_play.run(config, tmp_path / "whole", progress=False)
+    run_until(monkeypatch, tmp_path / "killed", 800, config=config)
+    self_play.run(config, tmp_path / "killed", resume=True, progress=False)
+    assert_same_run(tmp_path / "whole", tmp_path / "killed")
 
 
 def test_a_killed_run_with_solved_endings_ends_the_same_and_counts_what_stays_open(
@@ -1133,6 +1178,76 @@ def test_the_command_names_bad_arguments(
     assert main(["train", "--out", str(tmp_path / "run"), *arguments]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "baselines=nobody"], "nobody"),
+        (["--set", "baselines="], "baselines"),
+        (["--seeds", "1", "2", "--set", "seed=5"], "seed is given twice"),
+        (["--rules", "classic", "--set", "rules=exchange"], "rules is given twice"),
+        (["--set", "endings=exact", "baselines=random,greedy+exact"], "greedy+exact"),
+        (["--resume"], "run holds no run to resume"),
+        (["--resume", "--seeds", "1", "2"], "seed1 holds no run to resume"),
+    ],
+)
+def test_what_would_fail_later_is_refused_before_anything_is_written(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "--out", str(tmp_path / "run"), *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_in_use_stops_all_seeds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = tmp_path / "seed2" / "letter"
+    taken.parent.mkdir()
+    taken.write_text("dear")
+    assert main(["train", "--out", str(tmp_path), "--seeds", "1", "2"]) == 2
+    assert "seed2 is not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["seed2"]
+
+
+def test_a_bad_baseline_leaves_no_folder(tmp_path: Path) -> None:
+    config = dataclasses.replace(TINY, baselines=("random", "nobody"))
+    with pytest.raises(ValueError, match="nobody"):
+        self_play.run(config, tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_damaged_configuration_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text('{"rules": ')
+    assert main(["train", "--out", str(tmp_path), "--resume"]) == 2
+    assert str(tmp_path / "config.json") in capsys.readouterr().err
+    with pytest.raises(CheckpointError, match=r"config\.json"):
+        self_play.run(TINY, tmp_path, resume=True, progress=False)
+
+
+def test_no_checkpoint_is_promised_where_there_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["train", "--out", str(tmp_path / "file" / "run"), *ARGUMENTS]) == 2
+    error = capsys.readouterr().err
+    assert "Not a directory" in error
+    assert "is whole" not in error
+
+
+def test_a_run_for_perfect_endings_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    few = ["endings=exact", "ending_games=0", "baselines=random", "select_deals=2", "hidden=8"]
+    assert main(["train", "--out", str(out), *ARGUMENTS, "--no-progress", "--set", *few]) == 0
+    printed = capsys.readouterr().out
+    assert "perfect endings on both sides" in printed
+    assert "| random+exact " in printed
+    assert f"policy:{out / 'network.npz'}+exact" in printed
 
 
 @pytest.mark.parametrize("arguments", [[], ["dance"], ["train", "--preset", "slow"]])

@@ -17,7 +17,7 @@ import torch
 from gymnasium.spaces import Discrete
 from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer
 
-from counterweight_env.envs.duel import Duel
+from counterweight_env.envs.duel import Duel, check_reward
 from counterweight_env.game import GameBatch
 from counterweight_env.observation import observation_space
 from counterweight_env.plugins import Agent
@@ -78,7 +78,7 @@ class BothSeatsVecEnv(GamesVecEnv):
                 f"num_duels must be an int from 0 to {num_envs - 1}, got {num_duels!r}"
             )
         self.rules = as_rules(rules)
-        self.reward = reward
+        self.reward = check_reward(reward, solve_endings)
         self.games = GameBatch(
             num_envs - num_duels,
             self.rules,

@@ -7,7 +7,9 @@ needs torch is imported inside that, so that ``counterweight --help`` works in a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
+import os
 import re
 import sys
 import time
@@ -46,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: Those after the command's name; ``sys.argv``'s if None.
 
     Returns:
-        The exit status: 0, or 2 for a mistake in the arguments or the folder.
+        The exit status: 0, or 2 for a mistake in the arguments or the folder, 130 after Ctrl-C,
+        141 if nobody reads the output any more.
     """
     parser = argparse.ArgumentParser(
         prog="counterweight", description="Tools around the two-player card game Counterweight."
@@ -68,10 +71,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     try:
         parsed.run(parsed)
+        sys.stdout.flush()
     except UsageError as error:
         print(f"counterweight: error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("\ncounterweight: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        _drop_output()
+        return 141  # as a shell says of a command that SIGPIPE ended
+    except OSError as error:
+        _drop_output()
+        print(f"counterweight: error: {error}", file=sys.stderr)
+        return 2
     return 0
+
+
+def _drop_output() -> None:
+    """Sends what is not written yet nowhere, so that the interpreter does not stumble over it."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 # --- counterweight train ------------------------------------------------------------------------
@@ -142,11 +162,34 @@ def _train(arguments: argparse.Namespace) -> None:
             runs.append(_read_run(arguments, seed))
         except ValueError as error:
             raise UsageError(str(error)) from error
+    _check_runs(arguments.resume, runs)
     for config, out in runs:
         _train_one(arguments, config, out)
 
 
+def _check_runs(resume: bool, runs: Sequence[tuple[TrainConfig, Path]]) -> None:
+    """Finds what would stop a run, before the first one begins."""
+    from counterweight_env.plugins import make_agent
+    from train.checkpoint import CheckpointError
+    from train.self_play import check_folder
+
+    for config, out in runs:
+        if resume and not (out / "config.json").is_file():
+            raise UsageError(f"{out} holds no run to resume: it has no config.json")
+        try:
+            check_folder(out, config, resume)
+            for text in config.baselines:
+                make_agent(text)
+        except FileExistsError as error:
+            raise UsageError(f"{error}: --resume or --out DIR") from error
+        except (CheckpointError, OSError) as error:
+            raise UsageError(str(error)) from error
+        except ValueError as error:
+            raise UsageError(f"baselines: {error}") from error
+
+
 def _train_one(arguments: argparse.Namespace, config: TrainConfig, out: Path) -> None:
+    from agents.process import ProcessError
     from train.checkpoint import CheckpointError
     from train.self_play import run
 
@@ -162,22 +205,28 @@ def _train_one(arguments: argparse.Namespace, config: TrainConfig, out: Path) ->
         )
     except FileExistsError as error:
         raise UsageError(f"{error}: --resume or --out DIR") from error
-    except CheckpointError as error:
+    except (CheckpointError, ProcessError) as error:
         raise UsageError(str(error)) from error
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise UsageError(
-            f"{error}; the last checkpoint is whole: counterweight train --resume --out {out}"
-        ) from error
+        advice = ""
+        if (out / "checkpoints").is_dir():
+            advice = f"; the last checkpoint is whole: counterweight train --resume --out {out}"
+        raise UsageError(f"{error}{advice}") from error
     except KeyboardInterrupt:
         print(f"\nstopped; to go on: counterweight train --resume --out {out}", file=sys.stderr)
         raise SystemExit(130) from None
-    print(f"\n{config.rules}, {config.eval_deals:,} duplicate deals a match, 0.5 is even:\n")
+    exact = config.endings == "exact"
+    ends = "perfect endings on both sides, " if exact else ""
+    print(f"\n{config.rules}, {config.eval_deals:,} duplicate deals a match, {ends}0.5 is even:\n")
     print(evaluation.table())
     print(
         f"\n{time.monotonic() - started:.0f} seconds. The agent is in {out / 'model.zip'}", end=""
     )
     if config.network == "moves":
-        print(f"\nand plays anywhere as policy:{out / 'network.npz'}", end="")
+        wrapper = "+exact" if exact else ""
+        print(f"\nand plays anywhere as policy:{out / 'network.npz'}{wrapper}", end="")
     print(f"; the curves are in\ntensorboard --logdir {out / 'tensorboard'}")
 
 
@@ -216,12 +265,19 @@ def _read_run(arguments: argparse.Namespace, seed: int | None) -> tuple[TrainCon
         "eval_deals": arguments.eval_deals,
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    changes.update(_read_field(text) for text in arguments.set)
+    for text in arguments.set:
+        name, value = _read_field(text)
+        if given.get(name) is not None:
+            raise ValueError(f"{name} is given twice, by an option of its own and by --set {text}")
+        changes[name] = value
     out: Path | None = arguments.out
     if out is not None and arguments.seeds:
         out = out / f"seed{seed}"
     if arguments.resume and arguments.preset is None and out and (out / "config.json").is_file():
-        base = TrainConfig.from_json((out / "config.json").read_text())
+        try:
+            base = TrainConfig.from_json((out / "config.json").read_text())
+        except ValueError as error:
+            raise ValueError(f"{out / 'config.json'}: {error}") from None
     else:
         base = TrainConfig.preset(arguments.preset or "quick")
     if arguments.num_envs is not None:
@@ -299,7 +355,10 @@ def _read_position(arguments: argparse.Namespace) -> Game:
         given = [name for name in ("rules", *cards) if getattr(arguments, name) is not None]
         if given:
             raise ValueError(f"--game holds the whole position; leave out --{' --'.join(given)}")
-        return Game.from_json(arguments.game.read_text())
+        try:
+            return Game.from_json(arguments.game.read_text())
+        except ValueError as error:
+            raise ValueError(f"{arguments.game}: {error}") from None
     missing = [name for name, text in cards.items() if text is None]
     if missing:
         raise ValueError(f"--{missing[0]} is missing (or give --game FILE)")

@@ -194,6 +194,13 @@ class TrainConfig:
         if len(set(self.baselines)) != len(self.baselines):
             raise ValueError(f"baselines must differ, got {self.baselines!r}")
 
+        doubled = [text for text in self.baselines if str(text).endswith("+exact")]
+        if self.endings == "exact" and doubled:
+            raise ValueError(
+                f'baselines have perfect endings with endings="exact", so leave +exact out of '
+                f"{doubled[0]!r}"
+            )
+
     def _check_int(self, name: str, least: int) -> None:
         value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, int):

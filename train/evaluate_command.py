@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from train.usage import UsageError, require_extra
 
 if TYPE_CHECKING:
-    from agents import MatchResult
+    from agents import Agent, MatchResult
     from train.config import TrainConfig
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -67,7 +68,8 @@ def _evaluate(arguments: argparse.Namespace) -> None:
 
 def _show(arguments: argparse.Namespace) -> None:
     from agents.arena import HELD_OUT_SEED, play_match
-    from agents.policy import load_network
+    from agents.exact import Exact
+    from agents.policy import Policy, load_network
     from counterweight_env.plugins import make_agent
     from counterweight_env.rules import Rules
 
@@ -77,15 +79,22 @@ def _show(arguments: argparse.Namespace) -> None:
     if is_file:
         manifest = load_network(text).manifest
         rules = rules or str(manifest["rules"])
-        text = f"policy:path={text}"
     if rules is None:
         raise ValueError("--rules is missing")
     rules = str(Rules.parse(rules))
     if arguments.deals < 1:
         raise ValueError(f"--deals must be at least 1, got {arguments.deals}")
-    ways = [("best moves", text)]
-    if is_file:
-        ways.append(("drawn moves", f"{text},temperature=1"))
+    ways: list[tuple[str, Agent | str]]
+    if is_file:  # whose path may hold what has a meaning in an agent's text
+        ways = [("best moves", Policy(text)), ("drawn moves", Policy(text, temperature=1))]
+        exact: Agent | str = Exact(Policy(text))
+        if arguments.best_response and ("+" in text or "," in text):
+            raise ValueError(f"--best-response needs a path without + and commas, got {text}")
+        text = f"policy:path={text}"
+    else:
+        make_agent(text)
+        ways = [("best moves", text)]
+        exact = f"{text}+exact"
     if arguments.best_response:
         require_extra("train", TRAIN_EXTRA)
         response_config(rules, text, arguments.best_response)  # refuses bad numbers early
@@ -95,8 +104,9 @@ def _show(arguments: argparse.Namespace) -> None:
     print(f"{arguments.model}, {rules}, {arguments.deals:,} held-out duplicate deals a match\n")
     print("| play | opponent | score | 95 % interval | blunders | their blunders |")
     print("|---|---|---:|---:|---:|---:|")
+    faults: list[str] = []
     pairs = [(name, player, opponent) for name, player in ways for opponent in opponents]
-    pairs.append(("with perfect endings", f"{text}+exact", "random+exact"))
+    pairs.append(("with perfect endings", exact, "random+exact"))
     for name, player, opponent in pairs:
         match = play_match(
             player,
@@ -107,13 +117,21 @@ def _show(arguments: argparse.Namespace) -> None:
             count_blunders=not arguments.no_blunders,
         )
         print(_line(name, match), flush=True)
+        faults += [
+            f"{player} gave up {count} of {match.games} games ({name} against {match.b})"
+            for player, count in zip((match.a, match.b), match.faults, strict=True)
+            if count
+        ]
+    if faults:
+        print("\n" + "\n".join(faults))
     if arguments.best_response:
         _show_response(rules, text, arguments)
 
 
 def _line(name: str, match: MatchResult) -> str:
     low, high = match.interval
-    blunders = " | ".join(f"{rate:.1%}" for rate in match.blunder_rates or ()) or "- | -"
+    rates = match.blunder_rates or (float("nan"), float("nan"))  # also without decisions
+    blunders = " | ".join("-" if math.isnan(rate) else f"{rate:.1%}" for rate in rates)
     return f"| {name} | {match.b} | {match.score:.3f} | {low:.3f} to {high:.3f} | {blunders} |"
 
 

@@ -57,8 +57,8 @@ def _render(arguments: argparse.Namespace) -> None:
     kind = out.suffix.lower()
     if kind not in KINDS:
         raise UsageError(f"--out must end in one of {' '.join(KINDS)}, got {str(out)!r}")
-    if not arguments.seconds > 0:
-        raise UsageError(f"--seconds must be more than 0, got {arguments.seconds}")
+    if not 0 < arguments.seconds < float("inf"):
+        raise UsageError(f"--seconds must be more than 0 and finite, got {arguments.seconds}")
     if arguments.nodes is not None and arguments.nodes < 0:
         raise UsageError(f"--nodes must be at least 0, got {arguments.nodes}")
     if kind in PIXELS:

@@ -66,7 +66,7 @@ from train.search_data import fit_search, search_decisions
 from train.selection import Selection
 from train.vec_env import SelfPlayVecEnv
 
-__all__ = ["run"]
+__all__ = ["check_folder", "run"]
 
 
 def run(
@@ -95,11 +95,15 @@ def run(
     Raises:
         FileExistsError: The folder is not empty, and not to be resumed.
         CheckpointError: The folder holds a run of another configuration, or no usable checkpoint.
+        ValueError: A baseline is no agent.
     """
     out = Path(out_dir)
-    _open_folder(out, config, resume)
+    check_folder(out, config, resume)
     torch.set_num_threads(config.threads)
-    pool = _new_pool(config)
+    pool = _new_pool(config)  # refuses what is no agent, before anything is written
+    if not (out / "config.json").is_file():
+        out.mkdir(parents=True, exist_ok=True)
+        write_text(out / "config.json", config.to_json())
     env = _new_env(config, pool)
     exact = config.endings == "exact"
     baselines = [Exact(agent) if exact else agent for agent in pool.baselines]
@@ -213,29 +217,31 @@ def _learn_from_search(
     logger.record("search/loss", losses[-1])
 
 
-def _open_folder(out: Path, config: TrainConfig, resume: bool) -> None:
-    """Makes the run's folder, or finds the run that is to be resumed there.
+def check_folder(out: Path, config: TrainConfig, resume: bool) -> None:
+    """Looks whether a run may begin in a folder or go on there.
 
     Raises:
         FileExistsError: The folder is not empty, and not to be resumed.
         CheckpointError: It holds no run, or one of another configuration.
+        OSError: It cannot be read.
     """
     path = out / "config.json"
     drafts = ".*.draft"  # of files that a killed run did not finish
-    if out.exists() and any(not entry.match(drafts) for entry in out.iterdir()):
-        if not resume:
-            raise FileExistsError(f"{out} is not empty; resume its run or choose another folder")
-        if not path.is_file():
-            raise CheckpointError(f"{out} holds files, but no config.json: it is no run to resume")
+    if not out.exists() or all(entry.match(drafts) for entry in out.iterdir()):
+        return
+    if not resume:
+        raise FileExistsError(f"{out} is not empty; resume its run or choose another folder")
+    if not path.is_file():
+        raise CheckpointError(f"{out} holds files, but no config.json: it is no run to resume")
+    try:
         differences = config.differences(TrainConfig.from_json(path.read_text()))
-        if differences:
-            raise CheckpointError(
-                f"{out} holds a run of another configuration (asked for, not there): "
-                + "; ".join(differences)
-            )
-    else:
-        out.mkdir(parents=True, exist_ok=True)
-        write_text(path, config.to_json())
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    if differences:
+        raise CheckpointError(
+            f"{out} holds a run of another configuration (asked for, not there): "
+            + "; ".join(differences)
+        )
 
 
 def _new_model(config: TrainConfig, env: SelfPlayVecEnv | BothSeatsVecEnv) -> MaskablePPO:
