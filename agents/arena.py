@@ -180,9 +180,10 @@ def play_match(
     """Plays a match: every deal twice, with the seats swapped.
 
     Deal i of a seed has the same deck and dealer however many deals are played, and each game has
-    random bits of its own for the players. The result does not depend on ``batch_size``. A game
-    that a :class:`FallibleAgent` gives up is lost for it. Players made from text are closed at the
-    end.
+    random bits of its own for the players. The result does not depend on ``batch_size``, but for
+    an ``exec`` bot that fails so often in a row that it is asked no more: which games it still
+    gets to play then depends on which are played side by side. A game that a
+    :class:`FallibleAgent` gives up is lost for it. Players made from text are closed at the end.
 
     Args:
         a: A player, or the text of one as :func:`make_agent` reads it.

@@ -226,8 +226,11 @@ class BlockStore:
             **{name: getattr(played, name).tolist() for name in ARRAYS},
             "faults": played.faults,
         }
+        games = path.with_suffix(".games.jsonl")
         if task.record:
-            write_records(path.with_suffix(".games.jsonl"), played.records)
+            write_records(games, played.records)
+        else:
+            games.unlink(missing_ok=True)  # that of a shorter block
         seconds = {name: float(played.seconds[i]) for i, name in enumerate(("a", "b"))}
         write_text(path.with_suffix(".time.json"), json.dumps(seconds) + "\n")
         write_text(path.with_suffix(".json"), json.dumps(block) + "\n")  # the last: it says "done"

@@ -9,6 +9,7 @@ import numpy as np
 from agents.agent import Agent, ViewBatch, as_agent, close_agent, decide
 from counterweight_env.cards import rule_table
 from counterweight_env.endgame import NODES, Workspace, forget, move_bounds, position_bounds
+from counterweight_env.game import IllegalActionError
 from counterweight_env.kernels import (
     DISCARD,
     LEFT,
@@ -151,7 +152,10 @@ class Exact:
 
     def _improve(self, views: ViewBatch, answer: np.ndarray, faults: dict[int, str]) -> np.ndarray:
         """The answer with perfect endings in the rows that are not given up."""
-        actions = np.asarray(answer).astype(np.int64)
+        given = np.asarray(answer)
+        if given.dtype.kind not in "iu":
+            raise IllegalActionError(f"{self.agent.name} must answer with ints, got {given.dtype}")
+        actions = given.astype(np.int64)
         exhausted = views.records["stock_size"] == 0
         exhausted[list(faults)] = False
         rows = np.flatnonzero(exhausted)

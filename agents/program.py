@@ -34,7 +34,7 @@ PURSUIT: Final = 2.0
 #: Seconds that it waits for a process to show whether it is one of them, at most.
 STARTING: Final = 0.2
 #: The parent of all threads of the kernel.
-KERNEL_THREADS: Final = "2"
+KERNEL_THREADS: Final = b"2"
 
 
 class ProgramError(Exception):
@@ -249,6 +249,6 @@ def _marked(mark: str) -> tuple[list[int], bool]:
                 found.append(int(path.parent.name))
             elif not environment:
                 # The name may hold anything but ends with the last bracket.
-                state, parent, *_ = (path.parent / "stat").read_text().rpartition(")")[2].split()
-                starting |= state not in "ZX" and parent not in ("0", KERNEL_THREADS)
+                state, parent, *_ = (path.parent / "stat").read_bytes().rpartition(b")")[2].split()
+                starting |= state not in b"ZX" and parent not in (b"0", KERNEL_THREADS)
     return found, starting

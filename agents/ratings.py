@@ -38,8 +38,9 @@ class Rating:
     Attributes:
         elo: Points above the anchor.
         interval: 95 %, of the difference from the anchor; (0, 0) for the anchor itself.
-        bounded: False if the player won, or lost, all its games, so that one side of the interval
-            and the rating itself are those of the regularisation.
+        bounded: Whether the games tie the player to the anchor from both sides: each has won
+            against the other, or against somebody who has, and so on (Ford, 1957). If not, one side
+            of the interval and the rating itself are those of the regularisation.
     """
 
     elo: float
@@ -121,11 +122,16 @@ def rate(
         [bradley_terry(_wins(pairs, drawn, games), fit) for drawn in resamples.sums(scores.T)]
     )
     spread -= spread[:, [anchor]]
+    beats = wins > 0
+    for player in range(fit.size):  # whom one has won against, by way of others too
+        beats |= np.outer(beats[:, player], beats[player])
+    tied = beats[anchor] & beats[:, anchor]
+    tied[anchor] = True
     return [
         Rating(
             elo=float(fit[player] - fit[anchor]),
             interval=percentiles(spread[:, player]),
-            bounded=bool(wins[player].any() and wins[:, player].any()),
+            bounded=bool(tied[player]),
         )
         for player in range(fit.size)
     ]

@@ -65,8 +65,8 @@ class PlayerRow:
     Attributes:
         name: Its text.
         elo: Bradley-Terry rating on the Elo scale.
-        bounded: False if all games were won or all lost, so that the fit's regularisation sets
-            the rating.
+        bounded: False if the games do not tie it to the anchor from both sides, so that the fit's
+            regularisation sets the rating.
         score: Wins and half the draws, as a part of all games.
         games: Games played.
         first_mover: Its score where it moved first, less its score where it moved second.
@@ -295,7 +295,8 @@ def report(standings: Standings) -> str:
     if not all(row.bounded for row in players):
         lines += [
             "",
-            "\\* won or lost every game: the rating has no other bound than that of the fit.",
+            "\\* Its games do not tie it to the anchor from both sides; it won or lost all of them,"
+            " say. The rating has no other bound than that of the fit.",
         ]
     lines += ["", "Scores of the row's player against the column's:", ""]
     lines.append("| | " + " | ".join(f"{_code(name)}" for name in names) + " |")

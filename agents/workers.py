@@ -1,14 +1,17 @@
 """Work shared out to processes: :func:`run_tasks`.
 
 The processes are spawned, so this works alike on every system, and each is tied to its parent by a
-pipe of its own: when the parent is gone, however it ended, the pipe closes and they end too.
+pipe of its own: when the parent is gone, however it ended, the pipe closes and they end too. A
+thread of each looks after the parent, so that they do so in the middle of a task.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterable
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final, TypeVar
@@ -39,9 +42,12 @@ def run_tasks(
         The results, as they come in. Closing the iterator ends the processes at once.
 
     Raises:
+        ValueError: ``workers`` is less than 1.
         WorkerError: A process died.
         Exception: Whatever the function raises.
     """
+    if workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
     if workers == 1:
         for task in tasks:
             yield function(task)
@@ -77,6 +83,8 @@ def run_tasks(
                     pipe.send(next(queue))
                 except StopIteration:
                     busy.remove(pipe)
+                except OSError:
+                    pass  # it has ended, as will show when it is asked for its next answer
                 yield result
     finally:
         for pipe, process in pipes.items():
@@ -93,6 +101,7 @@ def _serve(function: Callable[[Any], Any], pipe: Connection) -> None:
     """Answers tasks until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends this process
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what is open is closed
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
             task = pipe.recv()
@@ -109,3 +118,11 @@ def _serve(function: Callable[[Any], Any], pipe: Connection) -> None:
             pipe.send(answer)
         except OSError:
             return
+
+
+def _end_with_parent() -> None:
+    """Ends this process, closing what is open, as soon as its parent has ended."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)

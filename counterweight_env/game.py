@@ -459,6 +459,8 @@ class GameBatch:
         for row, action in zip(rows, actions, strict=True):
             number = action.item() if isinstance(action, np.generic) else action
             is_int = isinstance(number, int) and not isinstance(number, bool)
+            if isinstance(action, np.integer) and self.state["phase"][row] == kernels.OVER:
+                continue
             if not is_int or not 0 <= number < self.rules.num_actions:
                 what = _describe_illegal(number, self.state[row], self.rules)
                 raise IllegalActionError(f"row {row}: {what}")

@@ -31,6 +31,7 @@ __all__ = ["gif_bytes", "pixels", "png_bytes", "require_pillow"]
 
 SMOOTHING: Final = 2
 GIF_COLOURS: Final = 64
+MOST_SECONDS: Final = 160  # four times as long a frame can stand: 16 bits of hundredths
 STEPS: Final = 6  # straight pieces of a curve
 MARGIN: Final = 6  # what a group may draw outside its place, in pixels at scale 1
 
@@ -83,12 +84,13 @@ def gif_bytes(pictures: Sequence[Picture], seconds: float, scale: float = 1.0) -
 
     Raises:
         DependencyNotInstalled: Pillow is missing.
-        ValueError: There are no pictures, or a number is not positive.
+        ValueError: There are no pictures, or a number is not positive or more than
+            a GIF file can hold.
     """
     if not pictures:
         raise ValueError("an animation needs at least one picture")
-    if not seconds > 0:
-        raise ValueError(f"seconds must be more than 0, got {seconds!r}")
+    if not 0 < seconds <= MOST_SECONDS:
+        raise ValueError(f"seconds must be more than 0, at most {MOST_SECONDS}, got {seconds!r}")
     require_pillow()
     from PIL import Image
 

@@ -39,8 +39,8 @@ def animated_svg(pictures: Sequence[Picture], seconds: float) -> str:
     """
     if not pictures:
         raise ValueError("an animation needs at least one picture")
-    if not seconds > 0:
-        raise ValueError(f"seconds must be more than 0, got {seconds!r}")
+    if not 0 < seconds < float("inf"):
+        raise ValueError(f"seconds must be more than 0 and finite, got {seconds!r}")
     count = len(pictures)
     if count == 1:
         return svg_text(pictures[0])

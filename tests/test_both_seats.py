@@ -224,3 +224,18 @@ def test_advantages_are_those_of_whoever_decided(gamma: float, gae_lambda: float
             assert buffer.advantages[step, row] == pytest.approx(total, abs=1e-4)
             expected = total + values[step][row]
             assert buffer.returns[step, row] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("duels", [0, 1])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reward": "money"}, "reward must be one of .*'money'"),
+        ({"reward": "margin", "solve_endings": True}, "reward must not be .margin"),
+    ],
+)
+def test_bad_rewards_are_refused_with_and_without_duels(
+    options: dict[str, Any], message: str, duels: int
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        BothSeatsVecEnv(4, "classic", duels, **options)

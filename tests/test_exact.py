@@ -13,7 +13,7 @@ from helpers import cards
 
 from agents import Agent, Random, ViewBatch, make_agent, play_match
 from agents.exact import Exact
-from counterweight_env import Game, GameBatch, Phase
+from counterweight_env import Game, GameBatch, IllegalActionError, Phase
 from counterweight_env.endgame import couple_values, solve
 
 VARIANTS = ("classic", "exchange")
@@ -253,3 +253,16 @@ def test_bad_options_are_refused_by_name(text: str, message: str) -> None:
 def test_what_is_no_agent_is_refused() -> None:
     with pytest.raises(TypeError, match="7"):
         Exact(7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("answer", [0.7, True])
+def test_an_answer_that_is_no_int_is_not_made_one(answer: float) -> None:
+    class Odd:
+        name = "odd"
+
+        def act(self, views: ViewBatch) -> np.ndarray:
+            return np.full(len(views), answer)
+
+    batch = GameBatch(2, "classic", seed=1)
+    with pytest.raises(IllegalActionError, match="odd must answer with ints"):
+        Exact(Odd()).act(batch.views())

@@ -690,6 +690,12 @@ def test_finished_rows_of_a_batch_ignore_their_action() -> None:
         assert batch.legal[1].any()
         with pytest.raises(IllegalActionError, match="row 1"):
             batch.step([ignored, -1])
+    for dtype in (np.uint8, np.uint64, np.int8, np.int16):
+        batch = GameBatch.from_state(np.concatenate([over._state, running._state]), "classic")
+        batch.step(np.array([99, card("TD")], dtype))
+        assert batch.phase.tolist() == [Phase.OVER, Phase.RIGHT]
+        with pytest.raises(IllegalActionError, match="row 1"):
+            batch.step(np.array([card("TD"), 99], dtype))
 
 
 def test_step_moves_only_the_rows_it_is_given() -> None:

@@ -8,6 +8,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 from pathlib import Path
@@ -116,6 +118,21 @@ def test_the_order_of_the_blocks_has_no_say(
     monkeypatch.setattr(agents.league, "run_tasks", shuffled)
     run(tmp_path, plan(), record=True)
     assert kept(tmp_path) == whole
+
+
+def test_records_of_a_block_that_grew_without_them_are_played_again(tmp_path: Path) -> None:
+    for deals, record in ((2, True), (4, False), (4, True)):
+        run(tmp_path, plan(deals=deals), record=record)
+    for path in tmp_path.rglob("*.json"):
+        if path.parent != tmp_path and not path.name.endswith(".time.json"):
+            records = path.with_suffix(".games.jsonl")
+            assert len(list(read_records(records))) == 8
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_no_workers_are_refused(workers: int) -> None:
+    with pytest.raises(ValueError, match=f"workers must be at least 1, got {workers}"):
+        list(run_tasks(abs, [1, 2], workers))
 
 
 def test_records_are_the_games_of_the_blocks(tmp_path: Path) -> None:
@@ -575,6 +592,68 @@ def test_matches_need_no_extra() -> None:
         f"agents.play_match('random', 'greedy', '{SMALL}', deals=2).interval\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])
+
+
+WORK = """
+import os, sys, time
+from pathlib import Path
+
+sys.path.insert(0, sys.argv[2])
+from agents.workers import run_tasks
+
+def work(number):
+    try:
+        Path(sys.argv[1], f"{os.getpid()}.begun").touch()
+        while True:
+            time.sleep(0.01)
+    finally:
+        Path(sys.argv[1], f"{os.getpid()}.closed").touch()
+
+if __name__ == "__main__":
+    list(run_tasks(work, [1, 2], 2))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process is ended otherwise there")
+def test_workers_end_in_the_middle_of_a_task_when_their_parent_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "work.py"
+    script.write_text(WORK)
+    command = [sys.executable, str(script), str(tmp_path), str(Path(__file__).parents[1])]
+    with subprocess.Popen(command) as parent:
+        names = wait_for(
+            lambda: names if len(names := sorted(tmp_path.glob("*.begun"))) == 2 else []
+        )
+        parent.kill()
+    assert names
+    closed = wait_for(lambda: found if len(found := sorted(tmp_path.glob("*.closed"))) == 2 else [])
+    assert [path.stem for path in closed] == [path.stem for path in names]
+
+
+def wait_for(look: Callable[[], list[Path]]) -> list[Path]:
+    """Look until something is there, for a minute at most."""
+    for _ in range(1200):
+        if found := look():
+            return found
+        time.sleep(0.05)
+    return []
+
+
+def answer_and_end(number: int) -> int:
+    threading.Timer(0.2, os._exit, (3,)).start()
+    return number
+
+
+def test_what_a_worker_answered_before_it_died_is_kept() -> None:
+    found = []
+
+    def gather() -> None:
+        for number in run_tasks(answer_and_end, [1, 2, 3, 4, 5, 6, 7, 8], 2):
+            found.append(number)
+            time.sleep(1)
+
+    with pytest.raises(WorkerError, match="status 3"):
+        gather()
+    assert {1, 2} <= set(found)
 
 
 def test_the_held_out_deals_are_nobody_elses() -> None:

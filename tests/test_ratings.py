@@ -102,6 +102,34 @@ def test_more_deals_and_opposite_seats_make_intervals_narrower() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("lost", "tied"),
+    [
+        ([(0, 1), (0, 2), (0, 3)], [True, False, False, False]),  # the anchor lost everything
+        ([(0, 2), (0, 3), (1, 2), (1, 3)], [True, True, False, False]),  # two groups
+        ([(1, 0), (2, 0), (3, 0), (2, 1), (3, 1), (3, 2)], [True, False, False, False]),  # a chain
+        ([(1, 0), (2, 1), (3, 2), (0, 3)], [True] * 4),  # a ring
+        ([], [True] * 4),
+    ],
+)
+def test_ratings_that_only_the_fit_bounds_are_marked(
+    lost: list[tuple[int, int]], tied: list[bool]
+) -> None:
+    rng = np.random.default_rng(8)
+    pairs = list(combinations(range(4), 2))
+    scores = np.stack(
+        [
+            np.zeros(100)
+            if pair in lost
+            else np.full(100, 2.0)
+            if pair[::-1] in lost
+            else rng.binomial(2, 0.5, 100).astype(float)
+            for pair in pairs
+        ]
+    )
+    assert [rating.bounded for rating in rated(pairs, scores, 0, 20)] == tied
+
+
 def test_what_pairs_have_in_common_stays_together() -> None:
     # Against each of two equal players the third has the same points on every deal. A bootstrap
     # that drew each pair's deals apart would find an interval between the two of some 40 points.

@@ -411,10 +411,19 @@ def test_bad_films_are_refused(make: Any) -> None:
     picture = table_picture(Game(seed=0))
     with pytest.raises(ValueError, match="at least one picture"):
         make([], 1.0)
-    with pytest.raises(ValueError, match="more than 0, got 0"):
-        make([picture], 0)
+    for seconds in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"more than 0.*, got {seconds}"):
+            make([picture], seconds)
     with pytest.raises(ValueError, match="scale must be more than 0, got 0"):
         pixels(picture, 0)
+
+
+def test_a_gif_stands_as_long_as_the_format_can_hold() -> None:
+    picture = table_picture(Game(seed=0))
+    with Image.open(io.BytesIO(gif_bytes([picture], 160))) as image:
+        assert image.info["duration"] == 640_000
+    with pytest.raises(ValueError, match="at most 160, got 161"):
+        gif_bytes([picture], 161)
 
 
 def test_one_drawing_has_one_key() -> None:

@@ -45,14 +45,17 @@ def check_seat(seat: int | str) -> int:
     raise ValueError(f"seat must be 0, 1 or 'random', got {seat!r}")
 
 
-def check_reward(reward: str) -> str:
-    """Refuses an unknown reward.
+def check_reward(reward: str, solve_endings: bool = False) -> str:
+    """Refuses an unknown reward, and one that solved endings do not give.
 
     Raises:
-        ValueError: ``reward`` is neither ``"outcome"`` nor ``"margin"``.
+        ValueError: ``reward`` is neither ``"outcome"`` nor ``"margin"``, or it is the latter and
+            ``solve_endings`` is on.
     """
     if reward not in REWARDS:
         raise ValueError(f"reward must be one of {REWARDS}, got {reward!r}")
+    if solve_endings and reward == "margin":
+        raise ValueError('solve_endings gives outcomes, so reward must not be "margin"')
     return reward
 
 
@@ -165,9 +168,7 @@ class Duel:
     ) -> None:
         self.seat = seat
         self._seat = check_seat(seat)
-        self.reward = check_reward(reward)
-        if solve_endings and reward == "margin":
-            raise ValueError('solve_endings gives outcomes, so reward must not be "margin"')
+        self.reward = check_reward(reward, solve_endings)
         self.set_opponents(opponents, weights)
         self.games = GameBatch(
             num_games,
