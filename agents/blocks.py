@@ -69,7 +69,8 @@ class Setup:
         if len(self.players) < 2:
             raise SetupError(f"players must be at least two, got {list(self.players)}")
         for name, texts in (("players", self.players), ("rules", self.rules)):
-            doubled = [text for text in texts if texts.count(text) > 1]
+            bare = [text.strip() for text in texts]
+            doubled = [text for text in bare if bare.count(text) > 1]
             if doubled:
                 raise SetupError(f"{name}: {doubled[0]!r} stands twice")
         if not self.rules:

@@ -151,3 +151,29 @@ def test_games_that_were_given_up_are_told(capsys: pytest.CaptureFixture[str]) -
     assert "gave up 4 of 4 games (best moves against random)" in printed
     assert main(["evaluate", "greedy", *few, "--opponents", bot]) == 0
     assert f"(best moves against {bot})" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--out", "a.npz", "--note", "=x"], "takes NAME=TEXT, got =x"),
+        (["--out", "a.npz", "--note", "commit"], "takes NAME=TEXT, got commit"),
+        (["--out", "a.npz", "--note", "commit=1", "commit=2"], "commit is given twice"),
+        (["--out", "a.npz", "--note", "rules=poker"], "must not change rules"),
+        (["--out", "a.ONNX", "--note", "commit=1"], "--note is for .npz files"),
+        (["--out", "a.txt"], "must end in .onnx or .npz"),
+    ],
+)
+def test_what_export_cannot_do_is_refused(
+    arguments: list[str],
+    message: str,
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    assert main(["export", str(file), *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before

@@ -464,6 +464,7 @@ def test_names_of_files_are_plain_and_different() -> None:
     [
         ({"players": ("random",)}, "at least two"),
         ({"players": ("random", "greedy", "random")}, "'random' stands twice"),
+        ({"players": ("random", " random")}, "'random' stands twice"),
         ({"rules": ()}, "rules must be at least one"),
         ({"rules": (SMALL, SMALL)}, "stands twice"),
         ({"rules": ("whist",)}, "whist"),

@@ -355,6 +355,14 @@ def test_the_command_shows_a_game(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert shown.count("Counterweight, classic") == last.turn + 1
 
 
+def test_the_command_does_not_call_nothing_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "games.jsonl").write_text("")
+    assert main(["replay", str(tmp_path / "games.jsonl")]) == 2
+    assert "no games in" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("extra", [[], ["--game", "2"]])
 def test_the_command_names_the_bad_game(
     tmp_path: Path, extra: list[str], capsys: pytest.CaptureFixture[str]

@@ -235,7 +235,12 @@ def add_sprt(subparsers: Subparsers) -> None:
         "--alpha", type=float, default=0.05, help="chance of accepting ELO1 wrongly"
     )
     parser.add_argument("--beta", type=float, default=0.05, help="chance of accepting ELO0 wrongly")
-    parser.add_argument("--max-deals", type=int, metavar="N", help="stop undecided there")
+    parser.add_argument(
+        "--max-deals",
+        type=int,
+        metavar="N",
+        help="stop undecided after the block of deals that holds this one",
+    )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="keep the results here, and go on from them"
     )
@@ -312,6 +317,8 @@ def _replay(arguments: argparse.Namespace) -> None:
     try:
         if arguments.game is None:
             found = _check(arguments.paths)
+            if not found["games"]:
+                raise RecordError(f"no games in {', '.join(map(str, arguments.paths))}")
         else:
             record = _find(arguments.paths, arguments.game)
     except (RecordError, OSError) as error:

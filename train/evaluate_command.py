@@ -214,15 +214,23 @@ def _export(arguments: argparse.Namespace) -> None:
 
     try:
         network = load_network(arguments.network)
-        notes = dict(text.split("=", 1) for text in arguments.note if "=" in text)
-        if len(notes) < len(arguments.note):
-            raise ValueError(f"--note takes NAME=TEXT, got {' '.join(arguments.note)}")
-        if arguments.out.suffix == ".npz":
+        notes: dict[str, str] = {}
+        for text in arguments.note:
+            name, equals, value = text.partition("=")
+            if not name or not equals:
+                raise ValueError(f"--note takes NAME=TEXT, got {text}")
+            if name in notes:
+                raise ValueError(f"--note: {name} is given twice")
+            notes[name] = value
+        kind = arguments.out.suffix.lower()
+        if kind == ".npz":
             taken = {"rules", "hidden", "layout", "sha256"} & notes.keys()
             if taken:
                 raise ValueError(f"--note must not change {', '.join(sorted(taken))}")
             Network(network.arrays, {**network.manifest, **notes}).save(arguments.out)
-        elif arguments.out.suffix == ".onnx":
+        elif kind == ".onnx":
+            if notes:
+                raise ValueError(f"--note is for .npz files, got {arguments.out}")
             require_extra("onnx", ("torch", "onnx", "onnxscript"))
             from train.onnx_file import write_onnx
 
