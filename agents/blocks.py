@@ -213,10 +213,11 @@ class BlockStore:
         path = self.path(task)
         if not path.with_suffix(".json").exists():
             return False
-        if task.record and not path.with_suffix(".games.jsonl").exists():
-            return False
         deals: int = self._read(task)["task"]["deals"]
-        return deals == task.deals
+        if deals != task.deals or not task.record:
+            return deals == task.deals
+        games = path.with_suffix(".games.jsonl")
+        return games.exists() and games.read_bytes().count(b"\n") == 2 * deals
 
     def write(self, task: BlockTask, played: DealsPlayed) -> None:
         """Keeps a finished block."""

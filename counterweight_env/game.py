@@ -246,7 +246,8 @@ class GameBatch:
         number = index(row)
         if not -len(self) <= number < len(self):
             raise IndexError(f"row {number} is out of range for {len(self)} games")
-        return Game._of(self.state[number % len(self)].reshape(1).copy(), self.rules)
+        state = self.state[number % len(self)].reshape(1).copy()
+        return Game._of(state, self.rules, self._dealer)
 
     def copy(self) -> GameBatch:
         """An independent batch that goes on exactly as this one would."""
@@ -560,7 +561,7 @@ class Game:
         """
         rules = as_rules(rules)
         batch = GameBatch.from_decks([list(deck)], rules, dealer, [_check_seed(seed)])
-        return cls._of(batch.state, rules)
+        return cls._of(batch.state, rules, dealer)
 
     @classmethod
     def from_position(

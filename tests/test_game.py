@@ -698,6 +698,25 @@ def test_finished_rows_of_a_batch_ignore_their_action() -> None:
             batch.step(np.array([card("TD"), 99], dtype))
 
 
+@pytest.mark.parametrize("dealer", [0, 1])
+def test_a_fixed_dealer_stays_fixed_in_every_new_deal(dealer: int) -> None:
+    deck = list(range(52))
+    games = [
+        Game(seed=1, dealer=dealer),
+        GameBatch(2, seed=1, dealer=dealer)[1],
+        Game.from_deck(deck, dealer=dealer),
+        GameBatch.from_decks([deck], dealer=dealer)[0],
+        GameBatch(1, seed=1, dealer=dealer).copy()[0],
+        copy.deepcopy(GameBatch(1, seed=1, dealer=dealer)[0]),
+        pickle.loads(pickle.dumps(Game.from_deck(deck, dealer=dealer))),
+    ]
+    for number, game in enumerate(games):
+        assert game.dealer == dealer, number
+        for seed in range(8):
+            game.reset(seed)
+            assert game.dealer == dealer, number
+
+
 def test_step_moves_only_the_rows_it_is_given() -> None:
     batch = four_games()
     before = batch.copy()

@@ -129,6 +129,15 @@ def test_records_of_a_block_that_grew_without_them_are_played_again(tmp_path: Pa
             assert len(list(read_records(records))) == 8
 
 
+def test_records_that_were_cut_off_are_played_again(tmp_path: Path) -> None:
+    run(tmp_path, plan(), record=True)
+    before = kept(tmp_path)
+    for number, path in enumerate(sorted(tmp_path.rglob("*.games.jsonl"))):
+        path.write_bytes(path.read_bytes()[: -1 - number])
+    run(tmp_path, plan(), record=True)
+    assert kept(tmp_path) == before
+
+
 @pytest.mark.parametrize("workers", [0, -1])
 def test_no_workers_are_refused(workers: int) -> None:
     with pytest.raises(ValueError, match=f"workers must be at least 1, got {workers}"):
