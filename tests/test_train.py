@@ -1211,6 +1211,21 @@ def test_a_folder_in_use_stops_all_seeds(
     assert [path.name for path in tmp_path.iterdir()] == ["seed2"]
 
 
+def test_several_seeds_are_resumed_though_only_the_first_has_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = [*FEW, "--steps", "512", "--num-envs", "16", "--eval-deals", "4", "--no-progress"]
+    assert main(["train", "--out", str(tmp_path / "seed1"), "--seed", "1", *few]) == 0
+    arguments = ["train", "--out", str(tmp_path), "--seeds", "1", "2", *few]
+    assert main(arguments) == 2
+    assert "seed1 is not empty" in capsys.readouterr().err
+    assert main([*arguments, "--resume"]) == 0
+    for seed in (1, 2):
+        config = TrainConfig.from_json((tmp_path / f"seed{seed}" / "config.json").read_text())
+        assert config.seed == seed
+        assert (tmp_path / f"seed{seed}" / "network.npz").is_file()
+
+
 def test_a_bad_baseline_leaves_no_folder(tmp_path: Path) -> None:
     config = dataclasses.replace(TINY, baselines=("random", "nobody"))
     with pytest.raises(ValueError, match="nobody"):

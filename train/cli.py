@@ -173,9 +173,10 @@ def _check_runs(resume: bool, runs: Sequence[tuple[TrainConfig, Path]]) -> None:
     from train.checkpoint import CheckpointError
     from train.self_play import check_folder
 
+    # Of several seeds, the first may have begun and the others not.
+    if resume and not any((out / "config.json").is_file() for _, out in runs):
+        raise UsageError(f"{runs[0][1]} holds no run to resume: it has no config.json")
     for config, out in runs:
-        if resume and not (out / "config.json").is_file():
-            raise UsageError(f"{out} holds no run to resume: it has no config.json")
         try:
             check_folder(out, config, resume)
             for text in config.baselines:
