@@ -182,7 +182,7 @@ class GameBatch:
         Args:
             decks: (B, deck size) cards in the order of :meth:`Game.from_deck`.
             rules: A :class:`Rules` or its text.
-            dealer: 0 or 1.
+            dealer: 0 or 1, in later deals too.
             seed: Seeds the games' own streams, as in the constructor.
 
         Raises:
@@ -553,7 +553,7 @@ class Game:
             deck: All cards, as indexes or text, for hand size h: ``deck[0:h]`` to player 0,
                 ``deck[h:2h]`` to player 1, then left, right, then the stock, next card first.
             rules: A :class:`Rules` or its text.
-            dealer: 0 or 1.
+            dealer: 0 or 1, of this deal; a later :meth:`reset` draws by lot.
             seed: Seeds the game's own streams (which a given deck does not use).
 
         Raises:
@@ -561,7 +561,7 @@ class Game:
         """
         rules = as_rules(rules)
         batch = GameBatch.from_decks([list(deck)], rules, dealer, [_check_seed(seed)])
-        return cls._of(batch.state, rules, dealer)
+        return cls._of(batch.state, rules)
 
     @classmethod
     def from_position(

@@ -704,17 +704,23 @@ def test_a_fixed_dealer_stays_fixed_in_every_new_deal(dealer: int) -> None:
     games = [
         Game(seed=1, dealer=dealer),
         GameBatch(2, seed=1, dealer=dealer)[1],
-        Game.from_deck(deck, dealer=dealer),
         GameBatch.from_decks([deck], dealer=dealer)[0],
         GameBatch(1, seed=1, dealer=dealer).copy()[0],
         copy.deepcopy(GameBatch(1, seed=1, dealer=dealer)[0]),
-        pickle.loads(pickle.dumps(Game.from_deck(deck, dealer=dealer))),
+        pickle.loads(pickle.dumps(Game(seed=1, dealer=dealer))),
     ]
     for number, game in enumerate(games):
         assert game.dealer == dealer, number
         for seed in range(8):
             game.reset(seed)
             assert game.dealer == dealer, number
+    lot = Game.from_deck(deck, dealer=dealer)
+    assert lot.dealer == dealer
+    dealers = set()
+    for seed in range(8):
+        lot.reset(seed)
+        dealers.add(lot.dealer)
+    assert dealers == {0, 1}
 
 
 def test_step_moves_only_the_rows_it_is_given() -> None:
