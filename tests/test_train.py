@@ -1170,19 +1170,6 @@ def test_the_command_trains_and_prints_its_table(
         (["--num-envs", "-1"], "num_envs"),
         (["--seed", "-1"], "seed"),
         (["--eval-deals", "0"], "eval_deals"),
-    ],
-)
-def test_the_command_names_bad_arguments(
-    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["train", "--out", str(tmp_path / "run"), *arguments]) == 2
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
         (["--set", "baselines=nobody"], "nobody"),
         (["--set", "baselines="], "baselines"),
         (["--seeds", "1", "2", "--set", "seed=5"], "seed is given twice"),
@@ -1192,7 +1179,7 @@ def test_the_command_names_bad_arguments(
         (["--resume", "--seeds", "1", "2"], "seed1 holds no run to resume"),
     ],
 )
-def test_what_would_fail_later_is_refused_before_anything_is_written(
+def test_the_command_names_bad_arguments_before_anything_is_written(
     arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", "--out", str(tmp_path / "run"), *arguments]) == 2
